@@ -13,8 +13,7 @@ from for_every import for_every
 from oarsman.control import host_state
 from oarsman.engines.hosts.ssh.client import Answer
 from oarsman.engines.hosts.ssh.diagnose.diagnosis import judged, why_not
-from oarsman.engines.hosts.ssh.diagnose.findings import Finding, HostSeen
-from oarsman.engines.hosts.ssh.diagnose.judge import CONNECTED, WaySeen, way
+from oarsman.engines.hosts.ssh.diagnose.judge import CONNECTED, Finding, HostSeen, WaySeen, way
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.inventory_file import read
 from oarsman.engines.hosts.ssh.probe import parse

@@ -21,7 +21,7 @@ from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.diagnose import Diagnosis, Finding
-    from oarsman.engines.hosts.ssh.diagnose.network import Speed, SpeedSummary
+    from oarsman.engines.hosts.ssh.diagnose.diagnosis import Speed, SpeedSummary
     from oarsman.engines.hosts.ssh.inventory import Inventory
 
 
@@ -144,7 +144,7 @@ def _step(name: str) -> str:
 
 def network_table(speeds: Sequence[Speed]) -> None:
     """Every way that was measured, then what sticks out."""
-    from oarsman.engines.hosts.ssh.diagnose.network import BANDWIDTH_IS, LATENCY_IS, summary
+    from oarsman.engines.hosts.ssh.diagnose.diagnosis import BANDWIDTH_IS, LATENCY_IS, summary
 
     if not speeds:
         click.echo(t("no network was measured: it takes two hosts that a network connects"))
@@ -256,7 +256,7 @@ async def _go(
     diagnosis: Diagnosis, *, network: bool, progress: StatusLine
 ) -> tuple[Sequence[Finding], Sequence[Speed]]:
     from oarsman.engines.hosts.ssh.diagnose import OK
-    from oarsman.engines.hosts.ssh.diagnose.network import measure
+    from oarsman.engines.hosts.ssh.diagnose.diagnosis import measure
 
     findings = await diagnosis.run()
     if not network or diagnosis.networks is None:
@@ -305,7 +305,7 @@ def _document(
     inventory: Inventory, findings: Sequence[Finding], bad: dict[str, Finding], speeds: Sequence[Speed]
 ) -> dict[str, Any]:
     from oarsman.engines.hosts.ssh.diagnose import FAIL
-    from oarsman.engines.hosts.ssh.diagnose.network import BANDWIDTH_IS, LATENCY_IS
+    from oarsman.engines.hosts.ssh.diagnose.diagnosis import BANDWIDTH_IS, LATENCY_IS
 
     found: dict[str, Any] = {
         "inventory": str(inventory.file),

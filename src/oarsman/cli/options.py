@@ -137,9 +137,7 @@ def complete_job(ctx: click.Context, _: click.Parameter, incomplete: str) -> lis
         rows = ctx.ensure_object(Session).rows()
     except (OarsmanError, OSError, ImportError):
         return []
-    from oarsman.status import words
-
-    known = [(short(row.key), words.for_people(row.state, row.reason)) for row in rows]
+    known = [(short(row.key), row.state) for row in rows]
     return [CompletionItem(name, help=word) for name, word in known if name.startswith(incomplete)]
 
 

@@ -100,7 +100,7 @@ def job_table(rows: Sequence[JobSummary], now: datetime, *, wide: bool = False) 
 def _job_row(row: JobSummary, now: datetime) -> list[str]:
     return [
         short(row.key),
-        state(row),
+        row.state,
         str(row.workers) if finished(row) else f"{row.workers_ready}/{row.workers}",
         units.age(row.created, now),
         duration(row, now),
@@ -121,11 +121,7 @@ def _wide_row(row: JobSummary) -> list[str]:
 
 def finished(row: JobSummary) -> bool:
     """Also of one that is being deleted; another operator's may have no time of its end."""
-    return row.ended is not None or row.state in (names.SUCCEEDED, names.FAILED)
-
-
-def state(row: JobSummary) -> str:
-    return words.for_people(row.state, row.reason)
+    return row.ended is not None or row.state in words.ENDED
 
 
 def message(row: JobSummary) -> str:

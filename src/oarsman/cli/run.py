@@ -78,7 +78,7 @@ def _conclude(watched: Foreground, session: Session) -> int:
     elif watched.unattended:
         note(t("no operator is running, so nobody stops {name}; `oarsman delete {name}` removes it", name=name))
     else:
-        _say_outcome(name, shown, session, stopped=watched.signalled is not None)
+        _say_outcome(name, shown, session, stopped=watched.signalled is not None or shown.stopped)
         _say_what_is_left(watched, session)
     if watched.signalled is not None:
         return 128 + watched.signalled
@@ -171,7 +171,8 @@ def _ended(session: Session, view: JobView) -> JobView:
                 note(text)
             if shown.status.finished:
                 if exit_code(shown):
-                    note(t("{name} failed", name=short(key)))
+                    name = short(key)
+                    note(t("{name} was stopped", name=name) if shown.stopped else t("{name} failed", name=name))
                     show_failure(shown)
                 break
     return view

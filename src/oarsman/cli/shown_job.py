@@ -28,6 +28,10 @@ class ShownJob:
     def stopping(self) -> bool:
         return self.summary.state == words.STOPPING
 
+    @property
+    def stopped(self) -> bool:
+        return self.summary.state == words.STOPPED
+
     @staticmethod
     def of(view: JobView) -> ShownJob:
         return ShownJob(view.summary, _job(view), from_wire(view.document["status"]), view.folder or "")

@@ -85,14 +85,8 @@ def _wait(session: Session, key: str, goal: str, timeout: float | None) -> int:
                     click.echo(t("{name} is {state}", name=short(key), state=view.summary.state))
                 return MET
             if shown.status.finished:
-                note(
-                    t(
-                        "{name} cannot become {goal}: it is {state}",
-                        name=short(key),
-                        goal=goal,
-                        state=shown.status.phase,
-                    )
-                )
+                state = view.summary.state
+                note(t("{name} cannot become {goal}: it is {state}", name=short(key), goal=goal, state=state))
                 return IMPOSSIBLE
     except NotFoundError:
         if goal != "deleted":

@@ -24,7 +24,7 @@ from oarsman.control.admission import AdmissionControl
 from oarsman.control.environments import Attaching
 from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.core.job_spec import find_spec
-from oarsman.engines.hosts.ssh.diagnose.findings import Finding, HostSeen
+from oarsman.engines.hosts.ssh.diagnose.judge import Finding, HostSeen
 from oarsman.engines.hosts.ssh.host_facts import KnownInventories, Recalled
 from oarsman.engines.hosts.ssh.inventory import Inventory
 from oarsman.engines.hosts.ssh.probe import HostFacts

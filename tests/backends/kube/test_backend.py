@@ -231,15 +231,15 @@ def test_a_job_that_nobody_looks_at_is_explained(jobs: KubeBackend, monkeypatch:
 def test_event_loops_close_what_nobody_closed_and_others_open_it_again() -> None:
     backend = KubeBackend(Access(server="https://127.0.0.1:1", ssl=None, source=""))
     first = asyncio.run(backend.kube())
-    assert first._transport._session is None
+    assert first._session is None
 
     async def later() -> None:
         second = await backend.kube()
         assert second is not first
         assert second is await backend.kube()
-        assert second._transport._session is not None
+        assert second._session is not None
         await backend.close()
-        assert second._transport._session is None
+        assert second._session is None
 
     asyncio.run(later())
 

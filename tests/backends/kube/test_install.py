@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
@@ -18,10 +19,14 @@ from oarsman.backends.kube.install import Document, InstallSettings, InstallStep
 from oarsman.backends.local.doctor import DoctorFinding
 from oarsman.control.operator_settings import LEASE_NAME
 from oarsman.engines.kube.client import Kube, Resource, load_access, resources
-from oarsman.engines.kube.lease import micro_time, utc_now
+from oarsman.engines.kube.lease import micro_time
 from oarsman.errors import ConflictError, RetryableError
 
 WANTED = documents(InstallSettings(namespace="oarsman-under-test"))
+
+
+def now() -> str:
+    return micro_time(datetime.now(UTC))
 
 
 @pytest.fixture
@@ -108,7 +113,7 @@ def test_the_lease_of_the_operator_goes_with_it_and_that_of_another_stays(
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": LEASE_NAME},
-            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 3600, "renewTime": micro_time(utc_now())},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 3600, "renewTime": now()},
         }
         backend.ask(lambda kube: kube.create(resources.LEASES, lease, place))
         steps = list(backend.stream(lambda kube: install.remove(kube, wanted, with_definition=False)))
@@ -156,7 +161,7 @@ def test_the_doctor_tells_an_operator_from_one_for_other_namespaces(backend: Kub
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {"name": LEASE_NAME, "annotations": {names.ANNOTATION_WATCHES: f"elsewhere,{jobs.home}"}},
-        "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600, "renewTime": micro_time(utc_now())},
+        "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600, "renewTime": now()},
     }
     backend.ask(lambda kube: kube.create(resources.LEASES, lease, jobs.home))
     found = {finding.subject: finding for finding in examined(jobs)}["operator"]

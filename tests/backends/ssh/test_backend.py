@@ -14,7 +14,7 @@ from oarsman.backends.base import HostFinding
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.backends.ssh.backend import SshBackend
 from oarsman.control import host_state
-from oarsman.engines.hosts.ssh.diagnose.findings import Finding
+from oarsman.engines.hosts.ssh.diagnose.judge import Finding
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.engines.hosts.ssh.inventory_file import load
 from oarsman.errors import UsageError, UserError

@@ -61,8 +61,9 @@ class InstallStep:
 
 def text() -> str:
     """As installed with the package, or as it lies in the source tree."""
-    for place in (packaged.files("oarsman"), Path(__file__).parents[4]):
-        if (file := place / "deploy" / "oarsman.yaml").is_file():
+    shipped = packaged.files("oarsman") / "deploy" / "oarsman.yaml"
+    for file in (shipped, Path(__file__).parents[4] / "deploy" / "oarsman.yaml"):
+        if file.is_file():
             return file.read_text("utf-8")
     raise TerminalError(Text("this package lacks its manifests"), hint=Text("install oarsman anew"))
 
@@ -322,10 +323,10 @@ async def remove(
         definition = document["kind"] == "CustomResourceDefinition"
         shared = document["kind"] == "Namespace" and not await _ours_alone(kube, name)
         if shared or (definition and not with_definition):
-            yield InstallStep("kept", name_of(document))
+            became = "kept"
         else:
-            gone = await kube.delete(resource, name, namespace)
-            yield InstallStep("deleted" if gone else "absent", name_of(document))
+            became = "deleted" if await kube.delete(resource, name, namespace) else "absent"
+        yield InstallStep(became, name_of(document))
         if document["kind"] == "Role" and await _without_lease(kube, namespace):
             yield InstallStep("deleted", f"lease {namespace}/{LEASE_NAME}")
 
@@ -344,14 +345,13 @@ async def _ours_alone(kube: Kube, name: str) -> bool:
     found = await _found(kube, resources.NAMESPACES, name, None)
     if found is None:
         return True  # deleting it says that it is not there
-    if not _labelled(found) or not all(map(_labelled, await kube.list(resources.PODS, name))):
+    if not _labelled(found) or not all(_labelled(pod) for pod in await kube.list(resources.PODS, name)):
         return False
     return not (await kube.has(resources.MPIJOBS) and await kube.list(resources.MPIJOBS, name))
 
 
 def _labelled(found: Mapping[str, Any]) -> bool:
-    label, value = _LABEL
-    return bool((found["metadata"].get("labels") or {}).get(label) == value)
+    return _LABEL in (found["metadata"].get("labels") or {}).items()
 
 
 async def count_jobs(kube: Kube) -> int:

@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -37,44 +36,43 @@ _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUn
 
 
 # -- what is looked at of pods and nodes ---------------------------------------------------------------
-class _NodeView(msgspec.Struct, frozen=True, rename="camel"):
-    pass
+_Quantities = dict[str, str | int | float]
 
 
-class _Wanted(_NodeView, frozen=True):
-    requests: dict[str, str | int | float] | None = None
-    limits: dict[str, str | int | float] | None = None
+class _Wanted(msgspec.Struct, frozen=True, rename="camel"):
+    requests: _Quantities | None = None
+    limits: _Quantities | None = None
 
 
-class _Container(_NodeView, frozen=True):
+class _Container(msgspec.Struct, frozen=True, rename="camel"):
     resources: _Wanted = _Wanted()
     restart_policy: str = ""
 
 
-class NodePodSpec(_NodeView, frozen=True):
+class NodePodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
     containers: list[_Container] = []
     init_containers: list[_Container] | None = None
-    overhead: dict[str, str | int | float] | None = None
+    overhead: _Quantities | None = None
     resources: _Wanted | None = None  # of the pod as a whole, on newer servers
 
 
-class _Pod(_NodeView, frozen=True):
+class _Pod(msgspec.Struct, frozen=True, rename="camel"):
     metadata: Meta
     spec: NodePodSpec = NodePodSpec()
 
 
-class _NodeSpec(_NodeView, frozen=True):
+class _NodeSpec(msgspec.Struct, frozen=True, rename="camel"):
     unschedulable: bool = False
     taints: list[Taint] | None = None
 
 
-class _NodeStatus(_NodeView, frozen=True):
-    allocatable: dict[str, str | int | float] = {}
+class _NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
+    allocatable: _Quantities = {}
     conditions: list[ObjectCondition] = []
 
 
-class _Node(_NodeView, frozen=True):
+class _Node(msgspec.Struct, frozen=True, rename="camel"):
     metadata: Meta
     spec: _NodeSpec = _NodeSpec()
     status: _NodeStatus = _NodeStatus()
@@ -94,7 +92,6 @@ class ClusterNode:
         return Spot(machine=self.machine, free=(self.machine.capacity - self.held).at_least_nothing)
 
     def record(self, used: Amounts | None) -> HostRecord:
-        holdings = tuple(Holding(key=key, amounts=Amounts.of(held)) for key, held in sorted(self.jobs.items()))
         return HostRecord(
             name=self.machine.name,
             state=self.state,
@@ -102,7 +99,7 @@ class ClusterNode:
             total=Amounts.of(self.machine.capacity),
             held=Amounts.of(self.held),
             used=used,
-            holdings=holdings,
+            holdings=tuple(Holding(key=key, amounts=Amounts.of(held)) for key, held in sorted(self.jobs.items())),
         )
 
 
@@ -137,22 +134,20 @@ async def _look(kube: Kube) -> ClusterView:
         nodes = await kube.list(resources.NODES, view=_Node)
     except Forbidden:
         return ClusterView(nodes=None)
-    try:
-        pods, seen = await kube.list(resources.PODS, fields=_NOT_ENDED, view=_Pod), True
-    except Forbidden:
-        pods, seen = [], False
     on: dict[str, list[_Pod]] = defaultdict(list)
-    for pod in pods:
-        on[pod.spec.node_name].append(pod)
+    seen = True
+    try:
+        for pod in await kube.list(resources.PODS, fields=_NOT_ENDED, view=_Pod):
+            on[pod.spec.node_name].append(pod)
+    except Forbidden:
+        seen = False
     found = [_node(node, on[node.metadata.name]) for node in sorted(nodes, key=lambda node: node.metadata.name)]
     return ClusterView(nodes=tuple(found), pods=seen)
 
 
 async def _used(kube: Kube) -> dict[str, Amounts]:
     try:
-        if not await kube.has(METRICS):
-            return {}
-        found = await kube.list(METRICS)
+        found = await kube.list(METRICS) if await kube.has(METRICS) else []
     except ApiError:  # measured by somebody else than the server, who may be away
         return {}
     return {item["metadata"]["name"]: Amounts.of(read(item.get("usage"))) for item in found}
@@ -165,7 +160,8 @@ def _node(node: _Node, pods: Iterable[_Pod]) -> ClusterNode:
         needs = needs_of_pod(pod.spec)
         held.append(needs)
         labels = pod.metadata.labels
-        ours = labels.get(names.LABEL_OPERATOR, "mpi").startswith("mpi")  # others of the family use the same names
+        # Other operators of the same family mark their pods with the same names.
+        ours = labels.get(names.LABEL_OPERATOR, "mpi").startswith("mpi")
         if ours and names.LABEL_JOB in labels and names.LABEL_ROLE in labels:
             jobs[f"{pod.metadata.namespace}/{labels[names.LABEL_JOB]}"].append(needs)
     state, message = _state(node)
@@ -231,14 +227,17 @@ QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
 
 async def quotas(kube: Kube, namespace: str) -> list[Quota]:
+    try:
+        documents = await kube.list(QUOTAS, namespace)
+    except Forbidden:
+        return []
     found = []
-    with suppress(Forbidden):
-        for document in await kube.list(QUOTAS, namespace):
-            metadata, spec, status = document["metadata"], document.get("spec") or {}, document.get("status") or {}
-            if spec.get("scopes") or spec.get("scopeSelector"):
-                continue  # for some pods only; which ones is decided when they are made
-            hard, used = read(status.get("hard") or spec.get("hard")), read(status.get("used"))
-            found.append(Quota(name=metadata["name"], namespace=metadata["namespace"], hard=hard, used=used))
+    for document in documents:
+        metadata, spec, status = document["metadata"], document.get("spec") or {}, document.get("status") or {}
+        if spec.get("scopes") or spec.get("scopeSelector"):
+            continue  # for some pods only; which ones is decided when they are made
+        hard, used = read(status.get("hard") or spec.get("hard")), read(status.get("used"))
+        found.append(Quota(name=metadata["name"], namespace=metadata["namespace"], hard=hard, used=used))
     return found
 
 

@@ -17,10 +17,10 @@ from oarsman.backends.base import Amounts, Fit, HostFinding, HostRecord, JobReco
 from oarsman.backends.local.capacity import Site, host_record
 from oarsman.control.host_state import last_check, placement_of
 from oarsman.engines.hosts.ssh import host_facts
-from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, WARN
+from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, WARN
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
 from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs, base_folder
-from oarsman.engines.hosts.ssh.transport import SshTransport, network_of, refused
+from oarsman.engines.hosts.ssh.transport import SshTransport, refused
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.job.job import Job
 from oarsman.plan import placement
@@ -120,7 +120,7 @@ def _host_specs(
     mpi = host_facts.choose_mpi(job, facts)
     if isinstance(mpi, str):
         return mpi
-    networks = network_of(machines, facts)
+    networks = host_facts.network_of(machines, facts)
     if isinstance(networks, Trouble):
         return str(networks)
     return SshHostSpecs(

@@ -16,7 +16,7 @@ from typing import Any
 from oarsman import names
 from oarsman.backends.ssh.backend import SshBackend
 from oarsman.engines.hosts.ssh.diagnose.diagnosis import STEP, Diagnosis, plain_mpirun
-from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, Finding
+from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, OK, SKIPPED, Finding
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.errors import OarsmanError
 from oarsman.text.sentence import Text

@@ -29,11 +29,14 @@ class Caches:
         self._kube = kube
         self._notify: Callable[[str], None] = lambda _: None
 
-        def follow(resource: Resource, view: type[V], changed: Callable[..., None], **given: Any) -> Informer[V]:
-            return Informer(kube, resource, view, namespaces=namespaces, changed=changed, **given)
+        def follow(resource: Resource, view: type[V], changed: Callable[[Any], None], **given: Any) -> Informer[V]:
+            def heard(old: V | None, new: V | None) -> None:
+                changed(new or old)
+
+            return Informer(kube, resource, view, namespaces=namespaces, changed=heard, **given)
 
         attached = environments.LABEL
-        self.mpijobs = follow(kinds.MPIJOBS, views.MPIJobView, self._job_changed)
+        self.mpijobs = follow(kinds.MPIJOBS, views.MPIJobView, lambda job: self._notify(job.key))
         self.pods = follow(kinds.PODS, views.Pod, self._child_changed, index=_key, labels=_OURS)
         self.jobs = follow(kinds.JOBS, views.BatchJob, self._child_changed, labels=_OURS)
         self.config_maps = follow(kinds.CONFIG_MAPS, views.ConfigMap, self._child_changed, labels=_OURS)
@@ -104,22 +107,14 @@ class Caches:
             return {}
         return {item["metadata"]["name"]: int(item.get("value") or 0) for item in found}
 
-    def _job_changed(self, old: views.MPIJobView | None, new: views.MPIJobView | None) -> None:
-        changed = new or old
-        if changed is not None:
-            self._notify(changed.key)
-
-    def _environment_changed(self, old: HasMeta | None, new: HasMeta | None) -> None:
-        changed = new or old
-        meta = changed.metadata if changed is not None else None
-        for job in self.mpijobs.all() if meta is not None else ():
-            named = job.metadata.annotations.get(names.ANNOTATION_ENVIRONMENT)
-            if meta and (job.metadata.namespace, named) == (meta.namespace, meta.labels.get(environments.LABEL)):
+    def _environment_changed(self, changed: HasMeta) -> None:
+        about = changed.metadata.namespace, changed.metadata.labels.get(environments.LABEL)
+        for job in self.mpijobs.all():
+            if (job.metadata.namespace, job.metadata.annotations.get(names.ANNOTATION_ENVIRONMENT)) == about:
                 self._notify(job.key)
 
-    def _child_changed(self, old: HasMeta | None, new: HasMeta | None) -> None:
-        changed = new or old
-        key = _key(changed) if changed is not None else None
+    def _child_changed(self, child: HasMeta) -> None:
+        key = _key(child)
         if key is not None:
             self._notify(key)
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -59,7 +59,8 @@ _BARRIER_TAKES: Final = timedelta(seconds=10)  # when workers are up; what it sa
 _OVER: Final = ("Failed", "Complete")
 _TIMES_TO_LOOK, _BETWEEN_LOOKS = 100, 0.05  # for a Job controller to count a pod that has ended
 _KUBELET_PAUSE: Final = 2.0  # until a changed file has reached its pod
-Found = TypeVar("Found", bound=HasMeta)
+Found = TypeVar("Found")
+Seen = TypeVar("Seen", bound=HasMeta)
 
 
 class KubeEngine:
@@ -94,6 +95,7 @@ class KubeEngine:
         pods = self._caches.pods_of(job)
         launcher_job = self._launcher_job(job)
         config = self._config(job)
+        generation, refused = self._refusals.get(job.uid, (-1, ""))
         seen = JobObjects(
             status=assignment.status,
             pods=pods,
@@ -101,7 +103,7 @@ class KubeEngine:
             config=config,
             waits_for="" if config is not None else self._caches.missing_environment(job),
             conflict=await self._conflict(job),
-            refused=self._refusal(job),
+            refused=refused if generation == job.generation else None,
             stop_requested=assignment.stop_requested,
             # The barrier inside has the first word: it knows which host it is, and why.
             patience=timedelta(seconds=barrier_seconds(job, self._options) + _GRACE),
@@ -137,7 +139,7 @@ class KubeEngine:
         return recorded(config.data) if config is not None else NOTHING
 
     @staticmethod
-    def _own(found: Found | None, job: Job) -> Found | None:
+    def _own(found: Seen | None, job: Job) -> Seen | None:
         controller = found.metadata.controller if found is not None else None
         return found if controller is not None and controller.uid == job.uid else None
 
@@ -172,51 +174,43 @@ class KubeEngine:
             return None
         return what
 
-    def _refusal(self, job: Job) -> str | None:
-        generation, what = self._refusals.get(job.uid, (0, ""))
-        return what if what and generation == job.generation else None
-
     # -- creating ---------------------------------------------------------------------------------------
-    async def _create(self, job: Job, resource: Resource, body: Mapping[str, Any], view: type[Any]) -> Any | None:
-        """Create it, or find that it is there. None: it is there, and not from this call."""
+    async def _obtain(self, job: Job, resource: Resource, body: Mapping[str, Any], view: type[Found]) -> Found:
+        """Create it, or find that it is there and ours."""
         try:
             return await self._kube.create(resource, body, job.namespace, view=view)
         except AlreadyExists:
-            return None
+            found = await self._kube.get(resource, body["metadata"]["name"], job.namespace, view=view)
         except Invalid as error:
-            self._refusals[job.uid] = (job.generation, _refusal_words(resource, error))
+            causes = (f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in error.causes)
+            why = "; ".join(causes) or error.message
+            refused = Text("the API server refuses the {kind}: {why}", kind=resource.kind, why=why)
+            self._refusals[job.uid] = (job.generation, refused)
             raise RetryableError(str(error)) from error
+        self._check_own(job, resource, found)
+        return found
+
+    def _check_own(self, job: Job, resource: Resource, found: Any) -> None:
+        """What is left of an earlier job of the same name goes by itself; anything else is for people to sort out."""
+        meta = msgspec.convert(found, PartialObject).metadata if isinstance(found, dict) else found.metadata
+        owner, kind, name = meta.controller, resource.kind, meta.name
+        if owner is not None and owner.uid == job.uid:
+            return
+        earlier = owner is not None and (owner.kind, owner.name) == (names.KIND, job.name)
+        if earlier or meta.deletion_timestamp is not None:
+            raise RetryableError(Text("{kind} {name} of an earlier job is still going away", kind=kind, name=name))
+        what = Text('"{name}" of Kind "{kind}"', name=name, kind=kind)
+        self._conflicts[job.uid] = (resource, name, what)
+        raise RetryableError(Text("Resource {what} already exists and is not managed by MPIJob", what=what))
 
     async def _ensure(
         self, job: Job, resource: Resource, body: Mapping[str, Any], part: str | None = None
     ) -> dict[str, Any]:
         """Create it, or bring `part` of what is there to what it should be."""
-        made: dict[str, Any] | None = await self._create(job, resource, body, dict)
-        if made is not None:
-            return made
-        name = body["metadata"]["name"]
-        found: dict[str, Any] = await self._kube.get(resource, name, job.namespace)
-        self._check_own(job, resource, msgspec.convert(found, PartialObject))
+        found = await self._obtain(job, resource, body, dict[str, Any])
         if part is not None and not _covers(found.get(part), body[part]):
-            found = await self._kube.patch(resource, name, {part: body[part]}, job.namespace)
+            found = await self._kube.patch(resource, body["metadata"]["name"], {part: body[part]}, job.namespace)
         return found
-
-    def _check_own(self, job: Job, resource: Resource, found: HasMeta) -> None:
-        owner = found.metadata.controller
-        if owner is None or owner.uid != job.uid:
-            earlier = owner is not None and (owner.kind, owner.name) == (names.KIND, job.name)
-            going = earlier or found.metadata.deletion_timestamp is not None
-            self._in_the_way(job, resource, found.metadata.name, going=going)
-
-    def _in_the_way(self, job: Job, resource: Resource, name: str, *, going: bool) -> NoReturn:
-        """What is left of an earlier job of the same name goes by itself; anything else is for people to sort out."""
-        if going:
-            raise RetryableError(
-                Text("{kind} {name} of an earlier job is still going away", kind=resource.kind, name=name)
-            )
-        what = Text('"{name}" of Kind "{kind}"', name=name, kind=resource.kind)
-        self._conflicts[job.uid] = (resource, name, what)
-        raise RetryableError(Text("Resource {what} already exists and is not managed by MPIJob", what=what))
 
     async def _prepare(self, assignment: Assignment, _: Prepare) -> None:
         job = assignment.job
@@ -227,7 +221,10 @@ class KubeEngine:
             wanted.append(self._rights(job))
         if gang.scheduler(job, self._options):
             wanted.append(self._pod_group(job))
-        await _all(wanted)
+        # Together; the first trouble is raised when all have ended, so that nothing goes on unseen.
+        for outcome in await asyncio.gather(*wanted, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     async def _keys(self, job: Job, shard: int) -> None:
         """Keys are made once and kept; workers that come later get theirs added."""
@@ -238,10 +235,8 @@ class KubeEngine:
                 found = await self._kube.get(kinds.SECRETS, name, job.namespace)
         if found is None:
             data = await asyncio.to_thread(secret.missing, job, shard, {})
-            if await self._create(job, kinds.SECRETS, secret.secret(job, shard, data), PartialObject) is not None:
-                return
-            found = await self._kube.get(kinds.SECRETS, name, job.namespace)
-        self._check_own(job, kinds.SECRETS, msgspec.convert(found, PartialObject))
+            found = await self._obtain(job, kinds.SECRETS, secret.secret(job, shard, data), dict[str, Any])
+        self._check_own(job, kinds.SECRETS, found)
         added = await asyncio.to_thread(secret.missing, job, shard, found.get("data") or {})
         if added:
             version = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}}
@@ -264,12 +259,10 @@ class KubeEngine:
     async def _publish(self, assignment: Assignment, action: PublishHosts) -> None:
         job = assignment.job
         name = config_map.name(job)
-        known: views.ConfigMap | None = self._caches.config_maps.get(job.namespace, name)
+        known = self._caches.config_maps.get(job.namespace, name)
         if known is None:
             first = config_map.config_map(job, action.hosts, self._options, self._caches.preparation(job))
-            known = await self._create(job, kinds.CONFIG_MAPS, first, views.ConfigMap)
-        if known is None:
-            known = await self._kube.get(kinds.CONFIG_MAPS, name, job.namespace, view=views.ConfigMap)
+            known = await self._obtain(job, kinds.CONFIG_MAPS, first, views.ConfigMap)
         self._check_own(job, kinds.CONFIG_MAPS, known)
         wanted = config_map.config_map(job, action.hosts, self._options, recorded(known.data))
         before = config_map.published(known.data)
@@ -296,31 +289,25 @@ class KubeEngine:
 
     async def _create_worker(self, assignment: Assignment, action: CreateWorker) -> None:
         job = assignment.job
-        body = worker(job, action.index, self._options, self._preparation(job))
-        made = await self._create(job, kinds.PODS, body, views.Pod)
-        await self._take_in(job, made, job.worker_host(action.index))
+        await self._create_pod(job, worker(job, action.index, self._options, self._preparation(job)))
 
     async def _create_launcher(self, assignment: Assignment, action: CreateLauncher) -> None:
         job = assignment.job
         body = launcher(job, action.attempt, self._options, self._preparation(job))
         if job.launcher_kind is LauncherKind.POD:
-            await self._take_in(job, await self._create(job, kinds.PODS, body, views.Pod), job.launcher_host)
+            await self._create_pod(job, body)
             return
-        found: views.BatchJob | None = await self._create(job, kinds.JOBS, body, views.BatchJob)
-        if found is None:
-            found = await self._kube.get(kinds.JOBS, job.launcher_host, job.namespace, view=views.BatchJob)
-        self._check_own(job, kinds.JOBS, found)
+        found = await self._obtain(job, kinds.JOBS, body, views.BatchJob)
         self._caches.jobs.put(found)
-        _check_attempt(found.metadata.annotations, action.attempt, job)
+        if found.metadata.annotations.get(names.ANNOTATION_ATTEMPT) != str(action.attempt):
+            raise RetryableError(Text("{name} of an earlier attempt is still going away", name=job.launcher_host))
 
-    async def _take_in(self, job: Job, found: views.Pod | None, name: str) -> None:
+    async def _create_pod(self, job: Job, body: Mapping[str, Any]) -> None:
         """What we created is in the cache before anybody looks again."""
-        if found is None:
-            found = await self._kube.get(kinds.PODS, name, job.namespace, view=views.Pod)
-        self._check_own(job, kinds.PODS, found)
+        found = await self._obtain(job, kinds.PODS, body, views.Pod)
         self._caches.pods.put(found)
         if found.metadata.deletion_timestamp is not None:
-            raise RetryableError(Text("{name} is still going away", name=name))
+            raise RetryableError(Text("{name} is still going away", name=found.metadata.name))
 
     # -- deleting ---------------------------------------------------------------------------------------
     async def _delete_worker(self, assignment: Assignment, action: DeleteWorker) -> None:
@@ -399,11 +386,6 @@ class KubeEngine:
         await self._kube.delete(kinds.CONFIG_MAPS, config_map.name(job), job.namespace)
 
 
-def _check_attempt(annotations: Mapping[str, str], wanted: int, job: Job) -> None:
-    if annotations.get(names.ANNOTATION_ATTEMPT) != str(wanted):
-        raise RetryableError(Text("{name} of an earlier attempt is still going away", name=job.launcher_host))
-
-
 def _ended(pod: views.Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
 
@@ -413,16 +395,3 @@ def _covers(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
         return isinstance(found, Mapping) and all(_covers(found.get(key), value) for key, value in wanted.items())
     return bool(found == wanted)
-
-
-def _refusal_words(resource: Resource, error: Invalid) -> str:
-    causes = "; ".join(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in error.causes)
-    return Text("the API server refuses the {kind}: {why}", kind=resource.kind, why=causes or error.message)
-
-
-async def _all(waiting: list[Awaitable[Any]]) -> None:
-    """Together; the first trouble is raised when all have ended, so that nothing goes on unseen."""
-    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome

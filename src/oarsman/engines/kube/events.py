@@ -37,7 +37,6 @@ class ObjectRef:
     name: str
     namespace: str = ""
     uid: str = ""
-    resource_version: str = ""
 
     def wire(self) -> dict[str, str]:
         fields = {
@@ -46,7 +45,6 @@ class ObjectRef:
             "namespace": self.namespace,
             "name": self.name,
             "uid": self.uid,
-            "resourceVersion": self.resource_version,
         }
         return {name: value for name, value in fields.items() if value}
 
@@ -85,7 +83,9 @@ class EventRecorder:
 
     async def record(self, involved: ObjectRef, type: str, reason: str, message: str) -> None:
         """Write an event, or count one up that was written in the last minutes. Never raises."""
-        message, reason = _cut(message, _LONGEST_MESSAGE), reason[:_LONGEST_REASON]
+        if len(message) > _LONGEST_MESSAGE:
+            message = message[: _LONGEST_MESSAGE - 3] + "..."
+        reason = reason[:_LONGEST_REASON]
         known = self._remember((involved.kind, involved.namespace, involved.name, involved.uid, type, reason, message))
         try:
             async with known.turn:
@@ -100,12 +100,10 @@ class EventRecorder:
             log.warning("event %s of %s/%s was not written: %s", reason, involved.namespace, involved.name, error)
 
     def _remember(self, key: _Key) -> _KnownEvent:
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = _KnownEvent()
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+        known = self._known.setdefault(key, _KnownEvent())
         self._known.move_to_end(key)
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
         return known
 
     async def _count_up(self, involved: ObjectRef, known: _KnownEvent) -> bool:
@@ -121,7 +119,7 @@ class EventRecorder:
 
     async def _create(self, involved: ObjectRef, known: _KnownEvent, type: str, reason: str, message: str) -> None:
         for attempt in range(_ATTEMPTS):
-            moment = self._moment()
+            moment = self._last_ns = max(self._time_ns(), self._last_ns + 1)  # once: a clock may be coarse, or set back
             name = f"{involved.name[: _LONGEST_NAME - 17].rstrip('.-')}.{moment:x}"
             try:
                 await self._kube.create(EVENTS, self._event(involved, name, moment, type, reason, message))
@@ -151,11 +149,6 @@ class EventRecorder:
             "reportingInstance": self._instance,
         }
 
-    def _moment(self) -> int:
-        """Nanoseconds, each only once: the clock may be coarse, or be set back."""
-        self._last_ns = max(self._time_ns(), self._last_ns + 1)
-        return self._last_ns
-
 
 def _place(involved: ObjectRef) -> str:
     return involved.namespace or _CLUSTER_WIDE
@@ -163,7 +156,3 @@ def _place(involved: ObjectRef) -> str:
 
 def _rfc3339(ns: int) -> str:
     return datetime.fromtimestamp(ns // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 3] + "..."

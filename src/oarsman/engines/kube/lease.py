@@ -18,7 +18,7 @@ import random
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,14 +47,6 @@ def steady_clock() -> float:
     return time.monotonic()
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-def an_identity() -> str:
-    return f"{socket.gethostname()}_{uuid.uuid4()}"
-
-
 class Election:
     """Give it a client of its own: a renewal must not queue behind a thousand pods."""
 
@@ -64,27 +56,28 @@ class Election:
         *,
         namespace: str,
         name: str = "mpi-operator",
-        identity: str | None = None,
+        identity: str = "",
         annotations: Mapping[str, str] | None = None,
         duration: float = 15.0,
         renew_deadline: float = 10.0,
         retry: float = 2.0,
         clock: Callable[[], float] = steady_clock,
-        now: Callable[[], datetime] = utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not duration > renew_deadline > retry > 0:
             raise ValueError("a lease lasts longer than its renewal may take, which lasts longer than a pause")
-        self.identity = identity or an_identity()
+        self.identity = identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         self.duration = duration
         self.renew_deadline = renew_deadline
         self.retry = retry
-        self._lease = _Lease(kube, namespace, name, annotations or {})
+        self.last_renewed: float | None = None  # when the last renewal that succeeded was sent, on `clock`
+        self._kube, self._namespace, self._name = kube, namespace, name
+        self._annotations = dict(annotations or {})
         self._clock = clock
         self._now = now
         self._document: dict[str, Any] | None = None  # the lease as last written by us; None: to be read again
         self._tried = False  # the lease may be in our name
         self._taken = False  # and is known to be in another's
-        self._renewed: float | None = None
         self._seen: dict[str, Any] = {}  # of another: what the record said, and when we first received it
         self._seen_at = 0.0
         self._office: asyncio.Task[None] | None = None
@@ -99,27 +92,20 @@ class Election:
         return seconds is not None and seconds < self.renew_deadline and not self._taken
 
     @property
-    def last_renewed(self) -> float | None:
-        """When the last renewal that succeeded was sent, on the clock that was handed in."""
-        return self._renewed
-
-    @property
     def unrenewed_for(self) -> float | None:
-        """Seconds since then while the leader's task runs, may it or not; None if it does not run."""
-        if self._office is None or self._office.done() or self._renewed is None:
+        """Seconds since the last renewal while the leader's task runs, may it or not; None if it does not run."""
+        if self._office is None or self._office.done() or self.last_renewed is None:
             return None
-        return self._clock() - self._renewed
+        return self._clock() - self.last_renewed
 
     @property
     def holder(self) -> str:
         """Who leads as far as we know; empty: nobody."""
-        if self.leading:
-            return self.identity
-        return str(self._seen.get("holderIdentity") or "")
+        return self.identity if self.leading else _holder(self._seen)
 
     # -- the term --------------------------------------------------------------------------------------
 
-    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+    async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Wait for the lease, lead, and give it back when `lead` has ended. LeadershipLost if it cannot be kept.
 
         When this is cancelled, `lead` is cancelled and may take its time to put things in order: the lease is renewed
@@ -132,7 +118,7 @@ class Election:
             await self._release()  # the request that was under way may have succeeded
             raise
         log.info("%s leads", self.identity)
-        self._office = office = asyncio.create_task(_called(lead), name="lead")
+        self._office = office = asyncio.create_task(lead(), name="lead")
         keeping = asyncio.create_task(self._keep(), name="keep the lease")
         try:
             await self._until_over(office, keeping)
@@ -162,35 +148,30 @@ class Election:
 
     async def _acquire(self) -> None:
         while True:
-            if await self._acquired():
-                self._complaint = ""
-                return
+            try:
+                async with asyncio.timeout(self._patience):
+                    if await self._try():
+                        self._complaint = ""
+                        return
+            except _TROUBLE as error:
+                self._complain("cannot get the lease: %s", error)
             await asyncio.sleep(self.retry * random.uniform(0.8, 1.0))
 
-    async def _acquired(self) -> bool:
-        try:
-            async with asyncio.timeout(self._patience):
-                return await self._try()
-        except _TROUBLE as error:
-            self._complain("cannot get the lease: %s", error)
-            return False
-
     async def _try(self) -> bool:
-        found = await self._lease.read()
-        if found is not None and _spec(found) != self._seen:
-            if _holder(found) not in ("", _holder_of(self._seen), self.identity):
-                log.info("%s leads, %s follows", _holder(found), self.identity)
-            self._seen, self._seen_at = _spec(found), self._clock()
+        found = await self._read()
+        if found is not None and found["spec"] != self._seen:
+            if _holder(found["spec"]) not in ("", _holder(self._seen), self.identity):
+                log.info("%s leads, %s follows", _holder(found["spec"]), self.identity)
+            self._seen, self._seen_at = found["spec"], self._clock()
         # A lease that somebody deleted is still the last holder's, until that one must have noticed.
         if self._in_force():
             return False
-        await self._write(found)
-        assert self._renewed is not None
-        return self._clock() - self._renewed < self.renew_deadline
+        await self._take(found)
+        return self._left() > 0
 
     def _in_force(self) -> bool:
         """Whether another may be leading."""
-        if _holder_of(self._seen) in ("", self.identity):
+        if _holder(self._seen) in ("", self.identity):
             return False
         theirs = self._seen.get("leaseDurationSeconds") or 0
         return self._clock() - self._seen_at < max(self.duration, theirs)
@@ -199,8 +180,8 @@ class Election:
 
     async def _keep(self) -> None:
         while True:  # counted from the sending too: a slow server must not make the pauses longer
-            assert self._renewed is not None
-            await asyncio.sleep(max(self._renewed + self.retry - self._clock(), 0))
+            assert self.last_renewed is not None
+            await asyncio.sleep(max(self.last_renewed + self.retry - self._clock(), 0))
             await self._renew()
 
     async def _renew(self) -> None:
@@ -233,24 +214,17 @@ class Election:
     async def _write_mine(self) -> None:
         document = self._document
         if document is None:
-            document = await self._lease.read()
-            if document is not None and _holder(document) not in ("", self.identity):
-                raise LeadershipLost(f"{_holder(document)} has taken the lease")
-        await self._write(document)
+            document = await self._read()
+            if document is not None and _holder(document["spec"]) not in ("", self.identity):
+                raise LeadershipLost(f"{_holder(document['spec'])} has taken the lease")
+        await self._take(document)
 
-    async def _write(self, before: dict[str, Any] | None) -> None:
-        spec = self._record(_spec(before) if before is not None else {})
-        self._tried = True
-        self._document = None
-        sent = self._clock()
-        self._document = await self._lease.write(before, spec)
-        self._renewed = sent
-
-    def _record(self, before: dict[str, Any]) -> dict[str, Any]:
+    async def _take(self, found: dict[str, Any] | None) -> None:
+        before: dict[str, Any] = (found or {}).get("spec") or {}
         now = micro_time(self._now())
-        ours = _holder_of(before) == self.identity
+        ours = _holder(before) == self.identity
         transitions = int(before.get("leaseTransitions") or 0)
-        return {
+        spec = {
             **before,
             "holderIdentity": self.identity,
             "leaseDurationSeconds": max(math.ceil(self.duration), 1),
@@ -258,10 +232,15 @@ class Election:
             "renewTime": now,
             "leaseTransitions": transitions if ours or not before else transitions + 1,
         }
+        self._tried = True
+        self._document = None
+        sent = self._clock()
+        self._document = await self._write(found, spec)
+        self.last_renewed = sent
 
     def _left(self) -> float:
-        assert self._renewed is not None
-        return self._renewed + self.renew_deadline - self._clock()
+        assert self.last_renewed is not None
+        return self.last_renewed + self.renew_deadline - self._clock()
 
     @property
     def _patience(self) -> float:
@@ -276,11 +255,11 @@ class Election:
             return
         try:
             async with asyncio.timeout(self.retry):
-                found = await self._lease.read()
-                if found is not None and _holder(found) == self.identity:
+                found = await self._read()
+                if found is not None and _holder(found["spec"]) == self.identity:
                     now = micro_time(self._now())
                     empty = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
-                    await self._lease.write(found, {**_spec(found), **empty})
+                    await self._write(found, {**found["spec"], **empty})
                     log.info("%s has given the lease back", self.identity)
         except _TROUBLE as error:
             log.warning("the lease could not be given back and is left to expire: %s", str(error) or "no answer")
@@ -293,23 +272,17 @@ class Election:
         log.log(logging.DEBUG if text == self._complaint else logging.WARNING, "%s", text)
         self._complaint = text
 
+    # -- the object itself -----------------------------------------------------------------------------
 
-class _Lease:
-    """The object itself. Whatever others wrote into it besides is kept."""
-
-    def __init__(self, kube: Kube, namespace: str, name: str, annotations: Mapping[str, str]) -> None:
-        self._kube = kube
-        self._namespace = namespace
-        self._name = name
-        self._annotations = dict(annotations)
-
-    async def read(self) -> dict[str, Any] | None:
+    async def _read(self) -> dict[str, Any] | None:
         try:
-            return await self._kube.get(LEASES, self._name, self._namespace)
+            found = await self._kube.get(LEASES, self._name, self._namespace)
         except NotFound:
             return None
+        return found | {"spec": found.get("spec") or {}}
 
-    async def write(self, before: dict[str, Any] | None, spec: dict[str, Any]) -> dict[str, Any]:
+    async def _write(self, before: dict[str, Any] | None, spec: dict[str, Any]) -> dict[str, Any]:
+        """Whatever others wrote into it besides is kept."""
         if before is None:
             metadata = {"name": self._name, "namespace": self._namespace, "annotations": self._annotations}
             document = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
@@ -324,20 +297,8 @@ def micro_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _spec(document: dict[str, Any]) -> dict[str, Any]:
-    return document.get("spec") or {}
-
-
-def _holder_of(spec: dict[str, Any]) -> str:
+def _holder(spec: Mapping[str, Any]) -> str:
     return str(spec.get("holderIdentity") or "")
-
-
-def _holder(document: dict[str, Any]) -> str:
-    return _holder_of(_spec(document))
-
-
-async def _called(lead: Callable[[], Awaitable[None]]) -> None:
-    await lead()
 
 
 async def _end(task: asyncio.Task[None], *, within: float) -> None:

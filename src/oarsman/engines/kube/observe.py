@@ -9,6 +9,7 @@ from typing import Final
 
 from oarsman import names
 from oarsman.engines.kube import views
+from oarsman.engines.kube.client import Meta
 from oarsman.engines.kube.objects import config_map
 from oarsman.engines.kube.objects.launcher import BARRIER
 from oarsman.engines.kube.objects.pod import fingerprint
@@ -74,8 +75,7 @@ def observe(job: Job, seen: JobObjects) -> Observed:
 
 # -- which pod is which --------------------------------------------------------------------------
 def _is_worker(job: Job, pod: views.Pod) -> bool:
-    owner = pod.metadata.controller
-    return owner is not None and owner.uid == job.uid and pod.metadata.labels.get(names.LABEL_ROLE) == "worker"
+    return _owner(pod) == job.uid and _role(pod) == "worker"
 
 
 def launcher_pod(job: Job, pods: Collection[views.Pod], launcher_job: views.BatchJob | None) -> views.Pod | None:
@@ -89,7 +89,7 @@ def launcher_pod(job: Job, pods: Collection[views.Pod], launcher_job: views.Batc
 
 def retired(job: Job, pods: Collection[views.Pod]) -> list[views.Pod]:
     """Launchers of earlier attempts, oldest first."""
-    old = [p for p in pods if _owner(p) == job.uid and p.metadata.labels.get(names.LABEL_ROLE) == "launcher"]
+    old = [p for p in pods if _owner(p) == job.uid and _role(p) == "launcher"]
     return sorted((p for p in old if p.metadata.name != job.launcher_host), key=_created)
 
 
@@ -98,8 +98,7 @@ def left_over(job: Job, pods: Collection[views.Pod]) -> views.Pod | None:
     for pod in pods:
         owner = pod.metadata.controller
         of_job = owner is None or (owner.kind == "Job" and owner.name == job.launcher_host)
-        launcher = pod.metadata.labels.get(names.LABEL_ROLE) == "launcher"
-        if launcher and of_job and not _phase(pod, _main(pod, job.launcher), job.launcher).ended:
+        if of_job and _role(pod) == "launcher" and not _phase(pod, _main(pod, job.launcher)).ended:
             return pod
     return None
 
@@ -107,6 +106,10 @@ def left_over(job: Job, pods: Collection[views.Pod]) -> views.Pod | None:
 def _owner(pod: views.Pod) -> str:
     owner = pod.metadata.controller
     return owner.uid if owner is not None else ""
+
+
+def _role(pod: views.Pod) -> str:
+    return pod.metadata.labels.get(names.LABEL_ROLE, "")
 
 
 def _created(pod: views.Pod) -> str:
@@ -122,34 +125,33 @@ def _worker(job: Job, pod: views.Pod) -> Member:
 
 
 def _launcher(job: Job, pod: views.Pod | None, seen: JobObjects) -> Member | None:
-    if pod is None:
-        return _launcher_without_pod(job, seen.launcher_job) or _without_job(job, seen.pods)
-    attempt = pod.metadata.annotations.get(names.ANNOTATION_ATTEMPT, "1")
-    # Pods of a Job have a suffix; the launcher is known by the name it has as a host.
-    number = int(attempt) if attempt.isdigit() else 1
-    return _member(pod, job.launcher, job.launcher_host, attempt=number, says=seen.barrier_says)
-
-
-def _without_job(job: Job, pods: Collection[views.Pod]) -> Member | None:
-    """A launcher whose Job is gone and that has not ended yet. It serves no attempt, and none may start beside it."""
-    pod = left_over(job, pods)
-    if pod is None:
+    if pod is not None:
+        # Pods of a Job have a suffix; the launcher is known by the name it has as a host.
+        attempt = _attempt(pod.metadata)
+        return _member(pod, job.launcher, job.launcher_host, attempt=attempt, says=seen.barrier_says)
+    if seen.launcher_job is not None:
+        return _launcher_without_pod(job, seen.launcher_job)
+    stray = left_over(job, seen.pods)
+    if stray is None:
         return None
-    going = pod.metadata.deletion_timestamp is not None
+    # Its Job is gone and it has not ended yet. It serves no attempt, and none may start beside it.
+    going = stray.metadata.deletion_timestamp is not None
     return Member(name=job.launcher_host, phase=Phase.PENDING, attempt=0, terminating=going)
 
 
-def _launcher_without_pod(job: Job, found: views.BatchJob | None) -> Member | None:
+def _attempt(meta: Meta) -> int:
+    written = meta.annotations.get(names.ANNOTATION_ATTEMPT, "1")
+    return int(written) if written.isdigit() else 1
+
+
+def _launcher_without_pod(job: Job, found: views.BatchJob) -> Member:
     """A Job whose pod is not there yet, or will not come."""
-    if found is None:
-        return None
-    attempt = found.metadata.annotations.get(names.ANNOTATION_ATTEMPT, "1")
     ends = {"Failed": Phase.FAILED, "Complete": Phase.SUCCEEDED}
     end = next((c for c in found.status.conditions if c.type in ends and c.status == "True"), None)
     member = Member(
         name=job.launcher_host,
         phase=ends[end.type] if end else Phase.PENDING,
-        attempt=int(attempt) if attempt.isdigit() else 1,
+        attempt=_attempt(found.metadata),
         terminating=found.metadata.deletion_timestamp is not None,
         started_at=found.metadata.creation_timestamp,
     )
@@ -163,7 +165,7 @@ def _member(pod: views.Pod, role: Role, name: str, *, index: int = 0, attempt: i
     main = _main(pod, role)
     ended = main.state.terminated if main is not None else None
     running = main.state.running if main is not None else None
-    phase = _phase(pod, main, role)
+    phase = _phase(pod, main)
     reason, message = _reason(pod, ended, phase)
     going = pod.metadata.deletion_timestamp is not None
     if going and not phase.ended and not message and pod.spec.node_name:
@@ -198,12 +200,12 @@ def _main(pod: views.Pod, role: Role) -> views.ContainerStatus | None:
     return next((c for c in pod.status.container_statuses if c.name == role.container.name), None)
 
 
-def _phase(pod: views.Pod, main: views.ContainerStatus | None, role: Role) -> Phase:
+def _phase(pod: views.Pod, main: views.ContainerStatus | None) -> Phase:
     """What the MPI container does decides: a sidecar that never ends does not keep a launcher alive."""
     phase = Phase(pod.status.phase) if pod.status.phase in Phase._value2member_map_ else Phase.PENDING
-    launcher = pod.metadata.labels.get(names.LABEL_ROLE) == "launcher"
-    if launcher and not phase.ended and main is not None and main.state.terminated is not None:
-        return Phase.SUCCEEDED if main.state.terminated.exit_code == 0 else Phase.FAILED
+    ended = main.state.terminated if main is not None else None
+    if _role(pod) == "launcher" and not phase.ended and ended is not None:
+        return Phase.SUCCEEDED if ended.exit_code == 0 else Phase.FAILED
     return phase
 
 
@@ -231,10 +233,10 @@ def _reason(pod: views.Pod, ended: views.Terminated | None, phase: Phase) -> tup
         lines = [line for line in ended.message.splitlines() if line.startswith(f"{_OWN_WORDS}no rank was started")]
         return names.REASON_PLACEMENT, "; ".join(line.removeprefix(_OWN_WORDS) for line in lines[:3])
     own = [line for line in ended.message.splitlines() if line.startswith(_OWN_WORDS)]
-    if own and own[-1].startswith(FAILURES) and pod.metadata.labels.get(names.LABEL_ROLE) == "launcher":
+    if own and own[-1].startswith(FAILURES) and _role(pod) == "launcher":
         host = names.launcher_name(pod.metadata.labels.get(names.LABEL_JOB, ""))
         return names.REASON_BARRIER, Text("{host}: {why}", host=host, why=own[-1].removeprefix(_OWN_WORDS))
-    if own and pod.metadata.labels.get(names.LABEL_ROLE) == "worker":
+    if own and _role(pod) == "worker":
         return names.REASON_BARRIER, own[-1].removeprefix(_OWN_WORDS)
     return "", ""
 
@@ -256,10 +258,8 @@ def _not_ready_because(pod: views.Pod, scheduled: views.ObjectCondition | None) 
     for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in _STUCK:
-            said = (
-                Text("{what}: {why}", what=waiting.reason, why=waiting.message) if waiting.message else waiting.reason
-            )
-            return said, False
+            what, why = waiting.reason, waiting.message
+            return Text("{what}: {why}", what=what, why=why) if why else what, False
     waits_inside = any(c.name == BARRIER and c.state.running for c in pod.status.init_container_statuses)
     return "", not waits_inside
 
@@ -286,19 +286,15 @@ def _outdated(job: Job, seen: JobObjects, launcher: views.Pod | None) -> tuple[s
     """Templates edited since living pods were made from them."""
     if seen.status.finished or job.run_policy.suspend:
         return ()
-    fields = []
-    if launcher is not None and _differs(launcher, job.launcher):
-        fields.append("spec.mpiReplicaSpecs.Launcher.template")
-    if job.worker is not None:
-        mark = fingerprint(job.worker.template)
-        if any(_mark(pod) not in ("", mark) for pod in seen.pods if _is_worker(job, pod)):
-            fields.append("spec.mpiReplicaSpecs.Worker.template")
-    return tuple(fields)
+    launchers = [launcher] if launcher is not None else []
+    workers = [pod for pod in seen.pods if _is_worker(job, pod)]
+    made = (("Launcher", job.launcher, launchers), ("Worker", job.worker, workers))
+    return tuple(
+        f"spec.mpiReplicaSpecs.{name}.template"
+        for name, role, pods in made
+        if pods and role is not None and not _marks(pods) <= {"", fingerprint(role.template)}
+    )
 
 
-def _differs(pod: views.Pod, role: Role) -> bool:
-    return _mark(pod) not in ("", fingerprint(role.template))
-
-
-def _mark(pod: views.Pod) -> str:
-    return pod.metadata.annotations.get(names.ANNOTATION_TEMPLATE, "")
+def _marks(pods: Collection[views.Pod]) -> set[str]:
+    return {pod.metadata.annotations.get(names.ANNOTATION_TEMPLATE, "") for pod in pods}

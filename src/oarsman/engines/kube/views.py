@@ -105,12 +105,7 @@ class ManagedFields(_View, frozen=True):
     def document(self) -> dict[str, Any]:
         about = "f:spec" if self.fields_v1 is not None and bytes(self.fields_v1.spec) else "f:status"
         time = self.time.isoformat() if self.time else ""
-        return {
-            "apiVersion": self.api_version,
-            "subresource": self.subresource,
-            "time": time,
-            "fieldsV1": {about: {}},
-        }
+        return {"apiVersion": self.api_version, "subresource": self.subresource, "time": time, "fieldsV1": {about: {}}}
 
 
 class JobMeta(Meta, frozen=True, rename="camel"):
@@ -131,7 +126,6 @@ class MPIJobView(_View, frozen=True):
     def document(self) -> dict[str, Any]:
         """As `manifest` reads it. The API version is still the stored one; see `document_of`."""
         meta = self.metadata
-        managed = [entry.document() for entry in meta.managed_fields]
         metadata = {
             "name": meta.name,
             "namespace": meta.namespace,
@@ -140,7 +134,7 @@ class MPIJobView(_View, frozen=True):
             "creationTimestamp": meta.creation_timestamp.isoformat() if meta.creation_timestamp else None,
             "labels": meta.labels,
             "annotations": meta.annotations,
-            "managedFields": managed,
+            "managedFields": [entry.document() for entry in meta.managed_fields],
         }
         return {
             "apiVersion": "kubeflow.org/v2beta1",

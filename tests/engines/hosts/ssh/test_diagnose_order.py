@@ -12,8 +12,7 @@ import pytest
 from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.diagnose import Finding, diagnosis
 from oarsman.engines.hosts.ssh.diagnose.diagnosis import Diagnosis
-from oarsman.engines.hosts.ssh.diagnose.findings import HostSeen
-from oarsman.engines.hosts.ssh.diagnose.judge import CONNECTED, WaySeen
+from oarsman.engines.hosts.ssh.diagnose.judge import CONNECTED, HostSeen, WaySeen
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 

@@ -14,7 +14,7 @@ import pytest
 from oarsman.engines.hosts.ssh import diagnose
 from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.diagnose import questions
-from oarsman.engines.hosts.ssh.diagnose.findings import HostSeen
+from oarsman.engines.hosts.ssh.diagnose.judge import HostSeen
 from oarsman.engines.hosts.ssh.diagnose.questions import try_ways
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from oarsman.engines.hosts.core.job_spec import LaunchFacts
-from oarsman.engines.hosts.ssh.launch_line import Composed, compose
+from oarsman.engines.hosts.ssh.scripts import Composed, compose
 
 FACTS = LaunchFacts(
     family="Open MPI 4",

@@ -166,24 +166,13 @@ async def test_an_answer_that_is_no_object_says_so() -> None:
 async def test_deleting_what_is_gone_or_what_has_a_successor_is_no_error() -> None:
     another = refuse(409, "Conflict", "Precondition failed: UID in precondition: a, UID in object meta: b")
     async with fake(reply(), refuse(404, "NotFound"), another, refuse(409, "Conflict", "changed")) as (server, kube):
-        assert await kube.delete(PODS, "a", "ns", uid="a", grace=0)
+        assert await kube.delete(PODS, "a", "ns", uid="a")
         assert not await kube.delete(PODS, "a", "ns")
         assert not await kube.delete(PODS, "a", "ns", uid="a")
         with pytest.raises(Conflict):
             await kube.delete(PODS, "a", "ns", uid="a")
-        options = {"propagationPolicy": "Background", "preconditions": {"uid": "a"}, "gracePeriodSeconds": 0}
+        options = {"propagationPolicy": "Background", "preconditions": {"uid": "a"}}
         assert msgspec.json.decode(server.bodies[0]) == options
-
-
-async def test_collections_that_cannot_be_deleted_at_once_are_deleted_one_by_one() -> None:
-    async with fake(refuse(405), listing(pod("a", 1), pod("b", 2)), reply()) as (server, kube):
-        await kube.delete_all(SERVICES, "default", labels="x=y")
-        assert server.targets() == [
-            "DELETE /api/v1/namespaces/default/services?labelSelector=x%3Dy&propagationPolicy=Background",
-            "GET /api/v1/namespaces/default/services?labelSelector=x%3Dy&limit=500",
-            "DELETE /api/v1/namespaces/default/services/a",
-            "DELETE /api/v1/namespaces/default/services/b",
-        ]
 
 
 async def test_a_list_comes_in_pages() -> None:
@@ -217,15 +206,6 @@ async def test_one_odd_object_does_not_hide_the_others(caplog: pytest.LogCapture
     async with fake(listing(good, odd, good)) as (_, kube):
         assert [one.metadata.name for one in await kube.list(PODS, view=PodView)] == ["good", "good"]
     assert "default/odd cannot be read and is left out" in caplog.text
-
-
-async def test_metadata_alone_is_asked_for_by_its_own_media_type() -> None:
-    async with fake(listing(pod("a", 1)), watches=(stream(),)) as (server, kube):
-        await kube.list(PODS, metadata_only=True, view=PartialObject)
-        async for _ in kube.watch(PODS, since="1", metadata_only=True, view=PartialObject):
-            pass
-        kinds = [request.headers["Accept"].split(";")[1] for request in server.seen]
-        assert kinds == ["as=PartialObjectMetadataList", "as=PartialObjectMetadata"]
 
 
 async def test_objects_of_a_megabyte_go_both_ways() -> None:

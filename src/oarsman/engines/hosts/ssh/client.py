@@ -49,10 +49,10 @@ class Answer:
         return self.trouble is None and self.code == 0
 
 
+@dataclass(frozen=True)
 class Ssh:
-    def __init__(self, inventory: Inventory, *, program: str = "ssh") -> None:
-        self._inventory = inventory
-        self._program = program
+    inventory: Inventory
+    program: str = "ssh"
 
     def argv(
         self,
@@ -67,7 +67,7 @@ class Ssh:
         """ssh takes the first value it meets: the caller's options, then ours, then the user's configuration."""
         said = [*options, f"BatchMode={'yes' if batch else 'no'}", f"ConnectTimeout={timeout}", *_ALWAYS]
         said += _connection(control, master)
-        words = [self._program, "-T", "-x", "-a", *(word for option in said for word in ("-o", option))]
+        words = [self.program, "-T", "-x", "-a", *(word for option in said for word in ("-o", option))]
         return [*words, *self._way(host), "--", host.target, *remote]  # after -- no name is an option
 
     def typed(self, host: SshHost) -> str:
@@ -94,11 +94,11 @@ class Ssh:
     @property
     def config(self) -> str:
         """The file that replaces the user's own configuration; empty: none does."""
-        return self._file(self._inventory.ssh_config) if self._inventory.ssh_config else ""
+        return self._file(self.inventory.ssh_config) if self.inventory.ssh_config else ""
 
     def _file(self, name: str) -> str:
         """A supervisor has another working folder than whoever wrote the inventory."""
-        return str(self._inventory.file.absolute().parent / Path(name).expanduser())
+        return str(self.inventory.file.absolute().parent / Path(name).expanduser())
 
     async def run(
         self,
@@ -187,16 +187,16 @@ async def _converse(process: asyncio.subprocess.Process, text: bytes) -> tuple[s
     assert stdin is not None
     assert stdout is not None
     assert stderr is not None
-    _, out, err = await asyncio.gather(_feed(stdin, text), _take(stdout), _take(stderr))
+
+    async def feed() -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # ssh ended before it had read all; it says why itself
+            stdin.write(text)
+            await stdin.drain()
+            stdin.close()
+            await stdin.wait_closed()
+
+    _, out, err = await asyncio.gather(feed(), _take(stdout), _take(stderr))
     return out, err
-
-
-async def _feed(stdin: asyncio.StreamWriter, text: bytes) -> None:
-    with suppress(BrokenPipeError, ConnectionResetError):  # ssh ended before it had read everything; it says why itself
-        stdin.write(text)
-        await stdin.drain()
-        stdin.close()
-        await stdin.wait_closed()
 
 
 async def _take(stream: asyncio.StreamReader) -> str:

@@ -11,9 +11,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import IO, Any
+from typing import IO
 
 from oarsman.engines.hosts.core import framing, process
 from oarsman.engines.hosts.core.messages import (
@@ -89,7 +89,7 @@ class Connection:
             while stream in self._selector.get_map():
                 read(stream)
         for stream in (self._in, self._out, self._err):
-            self._forget(stream)
+            _forget(self._selector, stream)
             with contextlib.suppress(OSError):
                 stream.close()
         return code
@@ -112,7 +112,7 @@ class Connection:
             return
         except (OSError, ValueError):
             self._orders.clear()  # it has ended, which is noticed elsewhere
-        self._forget(pipe)
+        _forget(self._selector, pipe)
 
     def _listen(self, stream: IO[bytes]) -> None:
         *lines, begun = (self._line + self._read(stream)).split(b"\n")
@@ -132,12 +132,13 @@ class Connection:
                 return b""
             chunk = b""  # another process holds the other end, and will say nothing that counts
         if not chunk:
-            self._forget(stream)
+            _forget(self._selector, stream)
         return chunk
 
-    def _forget(self, stream: IO[bytes]) -> None:
-        with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(stream)
+
+def _forget(selector: selectors.BaseSelector, thing: IO[bytes] | socket.socket | int) -> None:
+    with contextlib.suppress(KeyError, ValueError):
+        selector.unregister(thing)
 
 
 _PIECE = 4096  # bytes; packed they are five times as many at most, which a pipe takes at once
@@ -151,63 +152,54 @@ class RemoteCommand:
     exit: int | None = None
 
 
+@dataclass(slots=True)
 class RemoteCommands:
-    """`answer` tells an asker something: who, what kind of word, the word."""
-
-    def __init__(
-        self,
-        aliases: Mapping[str, str],
-        run_folder: str,
-        selector: selectors.BaseSelector,
-        answer: Callable[[str, str, str], None],
-    ) -> None:
-        self._aliases = aliases
-        self._run_folder = run_folder
-        self._selector = selector
-        self._answer = answer
-        self._under_way: dict[str, RemoteCommand] = {}
+    aliases: Mapping[str, str]
+    run_folder: str
+    selector: selectors.BaseSelector
+    answer: Callable[[str, str, str], None]  # tells an asker something: who, what kind of word, the word
+    under_way: dict[str, RemoteCommand] = field(default_factory=dict)
 
     def start(self, asker: str, host: str, command: str) -> None:
         self.drop(asker)  # one that was killed, and whose number another has now
         host = host.rpartition("@")[2]
-        member = self._aliases.get(host) or self._aliases.get(host.partition(".")[0])
+        member = self.aliases.get(host) or self.aliases.get(host.partition(".")[0])
         try:
             if member is None:
                 raise OSError(f"{host} is not a host of this job")
-            channel = framing.connect(f"{self._run_folder}/h/{member}")
+            channel = framing.connect(f"{self.run_folder}/h/{member}")
         except OSError as error:
-            self._answer(asker, "err", scripts.packed(f"ssh: {host}: {error.strerror or error}\n"))
-            self._answer(asker, "ended", "255")
+            self.answer(asker, "err", scripts.packed(f"ssh: {host}: {error.strerror or error}\n"))
+            self.answer(asker, "ended", "255")
             return
         quiet = os.open(os.devnull, os.O_RDONLY)
         (out, out_end), (err, err_end) = os.pipe(), os.pipe()
         COMMANDS.send(channel, RunCommand(["/bin/sh", "-c", command]), [quiet, out_end, err_end])
         for fd in (quiet, out_end, err_end):
             os.close(fd)
-        remote_command = self._under_way[asker] = RemoteCommand(asker, channel, {out: "out", err: "err"})
-        self._watch(channel, lambda _: self._hear(remote_command))
+        remote_command = self.under_way[asker] = RemoteCommand(asker, channel, {out: "out", err: "err"})
+        self.selector.register(channel, selectors.EVENT_READ, lambda _: self._hear(remote_command))
         self.go_on(asker)
 
     def go_on(self, asker: str) -> None:
         """It has taken what it was told, and is told more."""
-        if (remote_command := self._under_way.get(asker)) is not None:
+        if (remote_command := self.under_way.get(asker)) is not None:
             relay = partial(self._relay, remote_command)
             for fd in remote_command.outputs:
-                if fd not in self._selector.get_map():  # anybody on the machine's side can say so twice
-                    self._watch(fd, relay)
+                if fd not in self.selector.get_map():  # anybody on the machine's side can say so twice
+                    self.selector.register(fd, selectors.EVENT_READ, relay)
 
     def drop(self, asker: str) -> None:
         """Like a closed connection: its command ends."""
-        remote_command = self._under_way.pop(asker, None)
-        if remote_command is not None:
+        if (remote_command := self.under_way.pop(asker, None)) is not None:
             for fd in remote_command.outputs:
-                self._forget(fd)
+                _forget(self.selector, fd)
                 os.close(fd)
-            self._forget(remote_command.host)
+            _forget(self.selector, remote_command.host)
             remote_command.host.close()
 
     def drop_all(self) -> None:
-        for asker in list(self._under_way):
+        for asker in list(self.under_way):
             self.drop(asker)
 
     def _relay(self, remote_command: RemoteCommand, fd: int) -> None:
@@ -215,14 +207,11 @@ class RemoteCommands:
         chunk = os.read(fd, _PIECE)
         if chunk:
             for output in remote_command.outputs:
-                self._forget(output)
-            self._answer(
-                remote_command.asker,
-                remote_command.outputs[fd],
-                scripts.packed(chunk.decode("utf-8", "surrogateescape")),
-            )
+                _forget(self.selector, output)
+            said = scripts.packed(chunk.decode("utf-8", "surrogateescape"))
+            self.answer(remote_command.asker, remote_command.outputs[fd], said)
             return
-        self._forget(fd)
+        _forget(self.selector, fd)
         os.close(fd)
         del remote_command.outputs[fd]
         self._end_if_done(remote_command)
@@ -232,47 +221,38 @@ class RemoteCommands:
         if isinstance(result, framing.Unknown):
             return
         remote_command.exit = result.exit if result is not None else 255
-        self._forget(remote_command.host)
+        _forget(self.selector, remote_command.host)
         remote_command.host.close()
         self._end_if_done(remote_command)
 
     def _end_if_done(self, remote_command: RemoteCommand) -> None:
         """Not before all it said was handed on."""
         if remote_command.exit is not None and not remote_command.outputs:
-            self._answer(remote_command.asker, "ended", str(remote_command.exit))
-            del self._under_way[remote_command.asker]
-
-    def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
-        self._selector.register(thing, selectors.EVENT_READ, callback)
-
-    def _forget(self, thing: Any) -> None:
-        with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(thing)
+            self.answer(remote_command.asker, "ended", str(remote_command.exit))
+            del self.under_way[remote_command.asker]
 
 
 _STREAMS = {"stdout": "out", "stderr": "err"}
 
 
+@dataclass(slots=True)
 class RemoteRanks:
     """Each has a connection of its own to the job agent. Programs of the job can write into the host agent's pipe as
     well, so what makes no sense is ignored."""
 
-    def __init__(self, members: Sequence[tuple[str, int]], run_folder: str, tell: Callable[[HostReport], None]) -> None:
-        self._members = members
-        self._agent = f"{run_folder}/k"
-        self._tell = tell
-        self.tellers: dict[tuple[str, str], socket.socket] = {}
+    members: Sequence[tuple[str, int]]
+    run_folder: str
+    tell: Callable[[HostReport], None]
+    tellers: dict[tuple[str, str], socket.socket] = field(default_factory=dict)
 
     def started(self, facts: str) -> None:
         with contextlib.suppress(OSError, ValueError):
             label, rank, size, local, pid = facts.split()
             attempt, world, survives = label.split(":")
-            teller = self.tellers[label, rank] = framing.connect(self._agent)
-            host = member_of(self._members, int(local))
-            told = RankStarted(
-                int(rank), int(size), int(local), host, int(attempt), world, survives == "1", pid=int(pid)
-            )
-            RANKS.send(teller, told)
+            teller = self.tellers[label, rank] = framing.connect(f"{self.run_folder}/k")
+            host = member_of(self.members, int(local))
+            numbers = int(rank), int(size), int(local)
+            RANKS.send(teller, RankStarted(*numbers, host, int(attempt), world, survives == "1", pid=int(pid)))
 
     def said(self, words: str) -> None:
         """What a rank wrote, out of the file that Open MPI keeps: WORLD/JOB/rank.NUMBER/STREAM BASE64."""
@@ -281,7 +261,7 @@ class RemoteRanks:
             world, _job, rank, stream = path.split("/")
             attempt, number = int(world.partition("-")[0]), int(rank.removeprefix("rank."))
             binascii.a2b_base64(data)
-            self._tell(Said(data, attempt, world, number, _STREAMS[stream]))
+            self.tell(Said(data, attempt, world, number, _STREAMS[stream]))
 
     def ended(self, facts: str) -> None:
         with contextlib.suppress(OSError, ValueError):

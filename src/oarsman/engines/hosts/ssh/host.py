@@ -11,10 +11,12 @@ import contextlib
 import os
 import random
 import resource
+import shlex
 import signal
 import socket
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -33,7 +35,6 @@ from oarsman.engines.hosts.ssh.connection import (
     start_ssh,
 )
 from oarsman.engines.hosts.ssh.inventory import SshHost
-from oarsman.engines.hosts.ssh.launch_line import compose
 from oarsman.engines.hosts.ssh.trouble import trouble
 from oarsman.text.sentence import Text
 
@@ -107,8 +108,7 @@ class RemoteHost(Host[SshCommand]):
             known, _, rest = rest.partition(" ")
             if known != self.spec.run or kind not in ("up", "failed"):
                 return
-        handler = _WORDS.get(kind)
-        if handler is not None:
+        if handler := _WORDS.get(kind):
             handler(self, rest)
 
     def _connection_ended(self, code: int, words: str) -> None:
@@ -166,9 +166,6 @@ class RemoteHost(Host[SshCommand]):
     def _is_unfit(self, words: str) -> None:
         self.unfit = words
 
-    def _is_alive(self, _beat: str) -> None:
-        self._tell(Alive())
-
     def _wrote(self, number: str) -> None:
         self.unwritten.discard(number)
         self._start_waiting()
@@ -215,17 +212,15 @@ class RemoteHost(Host[SshCommand]):
         if len(asked := self._asked(asker)) < 2 or launch is None:
             return
         own, name, *words = asked
-        done = compose(
-            name,
-            words,
-            launch,
-            attempt=self.attempt,
-            world=f"{self.attempt}-{asker}",
-            port=self.port,
-            own=own,
-        )
-        self._tell(Launching(_planned(launch.members, done.machines), done.by_hydra))
-        self._order("answer", asker, "words", scripts.packed(scripts.words(done.words)))
+        world = f"{self.attempt}-{asker}"
+        done = scripts.compose(name, words, launch, attempt=self.attempt, world=world, port=self.port, own=own)
+        ranks: Counter[str] = Counter()  # so far, by machine
+        planned = []  # by rank, the host it belongs to
+        for machine in done.machines:
+            planned.append(member_of(launch.members[machine], ranks[machine]))
+            ranks[machine] += 1
+        self._tell(Launching(planned, done.by_hydra))
+        self._order("answer", asker, "words", scripts.packed(shlex.join(done.words)))
 
     # -- commands --------------------------------------------------------------------------------------------
     def _take(self, caller: socket.socket, command: RunCommand, fds: list[int]) -> None:
@@ -286,10 +281,8 @@ class RemoteHost(Host[SshCommand]):
         if self.connect_at is not None and now >= self.connect_at:
             self._connect()
         if self.up_by is not None and now >= self.up_by and self.connection is not None:
-            self.up_by, self.unfit = (
-                None,
-                Text("nothing began there within {seconds} seconds", seconds=f"{_UP_SECONDS:.0f}"),
-            )
+            self.up_by = None
+            self.unfit = Text("nothing began there within {seconds} seconds", seconds=f"{_UP_SECONDS:.0f}")
             self.connection.kill()  # it is let in, perhaps, but the login shell waits for something
         super()._keep_deadlines()
 
@@ -302,20 +295,10 @@ class RemoteHost(Host[SshCommand]):
         os._exit(0)
 
 
-def _planned(members: Mapping[str, Sequence[tuple[str, int]]], machines: Sequence[str]) -> list[str]:
-    """By rank, the host it belongs to."""
-    here: dict[str, int] = {}
-    planned = []
-    for machine in machines:
-        planned.append(member_of(members[machine], here.get(machine, 0)))
-        here[machine] = here.get(machine, 0) + 1
-    return planned
-
-
 _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
     "up": RemoteHost._is_up,
     "failed": RemoteHost._is_unfit,
-    "alive": RemoteHost._is_alive,
+    "alive": lambda host, _beat: host._tell(Alive()),
     "wrote": RemoteHost._wrote,
     "trouble": RemoteHost._has_trouble,
     "usage": RemoteHost._used,
@@ -354,9 +337,8 @@ class SshHostNetwork(HostNetwork):
             for fd in close:
                 os.close(fd)
             os.setsid()
-            RemoteHost(
-                name=name, spec=spec, socket_path=self.socket_path(name), run_folder=self.run_folder, agent=channel
-            ).run()
+            path, folder = self.socket_path(name), self.run_folder
+            RemoteHost(name=name, spec=spec, socket_path=path, run_folder=folder, agent=channel).run()
         except BaseException as error:
             report_failure(channel, error)
         os._exit(1)

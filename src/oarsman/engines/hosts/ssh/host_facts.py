@@ -1,6 +1,7 @@
 """What is known of the hosts of each inventory, and when they were last asked. One for the whole supervisor.
 
-Also which MPI a job uses there: one that all its machines have, in the same generation and at the same place.
+Also which network a job uses there, and which MPI: one that all its machines have, in the same generation and at the
+same place.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 from oarsman import names
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.ssh import probe
 from oarsman.engines.hosts.ssh.client import Ssh, on_all
+from oarsman.engines.hosts.ssh.interfaces import Networks, connecting
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.inventory_file import load
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
@@ -52,10 +55,7 @@ class InventoryFacts:
     """One inventory as its file is now, and what its hosts said last."""
 
     def __init__(self, file: Path, *, left_out: LeftOut, keep: Keep, recall: Recall) -> None:
-        self._file = file
-        self._recall = recall
-        self._left_out = left_out
-        self._keep = keep
+        self._file, self._left_out, self._keep, self._recall = file, left_out, keep, recall
         self._read_at = -1
         self._inventory: Inventory | None = None
         self.facts: dict[str, HostFacts] = {}
@@ -152,23 +152,29 @@ class InventoryFacts:
 
 class KnownInventories:
     def __init__(self, *, left_out: LeftOut, keep: Keep, recall: Recall = lambda _: None) -> None:
-        self._left_out, self._keep, self._recall = left_out, keep, recall
+        self._read = partial(InventoryFacts, left_out=left_out, keep=keep, recall=recall)
         self._known: dict[str, InventoryFacts] = {}
 
     def of(self, file: str) -> InventoryFacts:
         if not file:
-            raise RetryableError(
-                Text("it is not known which hosts the job is for"), hint=Text("submit it with --hosts FILE")
-            )
-        known = self._known.get(file)
-        if known is None:
-            known = self._known[file] = InventoryFacts(
-                Path(file), left_out=self._left_out, keep=self._keep, recall=self._recall
-            )
-        return known
+            hint = Text("submit it with --hosts FILE")
+            raise RetryableError(Text("it is not known which hosts the job is for"), hint=hint)
+        if file not in self._known:
+            self._known[file] = self._read(Path(file))
+        return self._known[file]
 
     def all(self) -> Iterable[InventoryFacts]:
         return self._known.values()
+
+
+def network_of(machines: Mapping[str, SshHost], facts: Mapping[str, HostFacts]) -> Networks | Trouble:
+    """The network that connects these machines, by what they say of themselves and what the inventory wants."""
+    return connecting(
+        {name: found.addresses for name, found in facts.items()},
+        {name: host.interface for name, host in machines.items() if host.interface},
+        reached={name: found.reached for name, found in facts.items() if found.reached},
+        rdma=[name for name, found in facts.items() if found.rdma],
+    )
 
 
 _BY_NAME = {"openmpi": Implementation.OPENMPI, "mpich": Implementation.MPICH, "intel": Implementation.INTEL}
@@ -189,13 +195,15 @@ def choose_mpi(job: Job, facts: Mapping[str, HostFacts]) -> FoundMpi | str:
                 what=what,
                 there=there,
             )
-    first, *others = suitable.items()
-    for mpi in first[1]:
-        if all(any(_same(mpi, other) for other in theirs) for _, theirs in others):
-            found = mpi.found
-            assert found is not None
-            return found
-    return _disagreement(first, others)
+    (machine, mpis), *others = suitable.items()
+    for mpi in mpis:
+        if mpi.found and all(any(_same(mpi, other) for other in theirs) for _, theirs in others):
+            return mpi.found
+    for other, theirs in others:
+        if not any(_same(mpi, their) for mpi in mpis for their in theirs):
+            template = Text("{one} has {this}, {other} has {that}: all need the same, at the same place")
+            return Text(template, one=machine, this=mpis[0].found, other=other, that=theirs[0].found)
+    return Text("the hosts have no MPI in common: all need the same, at the same place")
 
 
 def mpi_unseen(job: Job, facts: Mapping[str, HostFacts]) -> list[str]:
@@ -206,32 +214,15 @@ def mpi_unseen(job: Job, facts: Mapping[str, HostFacts]) -> list[str]:
 
 def _suitable(job: Job, wanted: str, mpis: Sequence[HostMpi]) -> list[HostMpi]:
     if os.path.isabs(wanted):
-        return [mpi for mpi in mpis if mpi.found and (mpi.launcher == wanted or _below(mpi.launcher, wanted))]
-    implementation = _BY_NAME.get(wanted.lower()) if wanted else None
+        folders = (wanted.rstrip("/"), f"{wanted.rstrip('/')}/bin")
+        named = [mpi for mpi in mpis if mpi.launcher == wanted or os.path.dirname(mpi.launcher) in folders]
+        return [mpi for mpi in named if mpi.found]
+    implementation = _BY_NAME.get(wanted.lower())
     if not wanted and job.implementation_stated:
         implementation = job.implementation
-    known = [mpi for mpi in mpis if mpi.family is not None]
-    return [mpi for mpi in known if implementation in (None, mpi.family.implementation if mpi.family else None)]
-
-
-def _below(launcher: str, folder: str) -> bool:
-    return os.path.dirname(launcher) in (folder.rstrip("/"), f"{folder.rstrip('/')}/bin")
+    return [mpi for mpi in mpis if mpi.family and implementation in (None, mpi.family.implementation)]
 
 
 def _same(one: HostMpi, other: HostMpi) -> bool:
     """The launcher names its helpers on other machines by their full paths."""
     return (one.family, os.path.dirname(one.launcher)) == (other.family, os.path.dirname(other.launcher))
-
-
-def _disagreement(first: tuple[str, list[HostMpi]], others: Sequence[tuple[str, list[HostMpi]]]) -> str:
-    machine, mpis = first
-    for other, theirs in others:
-        if not any(_same(mpi, their) for mpi in mpis for their in theirs):
-            return Text(
-                "{one} has {this}, {other} has {that}: all need the same, at the same place",
-                one=machine,
-                this=mpis[0].found,
-                other=other,
-                that=theirs[0].found,
-            )
-    return Text("the hosts have no MPI in common: all need the same, at the same place")

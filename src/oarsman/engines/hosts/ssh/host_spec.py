@@ -76,18 +76,8 @@ class SshHostSpecs(HostSpecs):
         """The member in whose name everything runs on this machine: to MPI its members there are one host."""
         return self.machines.get(machine, [self.job.launcher_host])[0]
 
-    def _opens(self, member: str) -> bool:
-        """Whether it opens the connection to its machine, over which the others there go. It has to outlive them."""
-        machine = self.places[member].name
-        return member == (self.job.launcher_host if machine == self._launching else self.lead(machine))
-
-    @property
-    def _launching(self) -> str:
-        return self.places[self.job.launcher_host].name
-
     def _leads(self, member: str) -> bool:
-        machine = self.places[member].name
-        return self.lead(machine) == member
+        return self.lead(self.places[member].name) == member
 
     def address(self, member: str) -> str:
         return self.networks.ends[self.places[member].name].address
@@ -115,8 +105,11 @@ class SshHostSpecs(HostSpecs):
     def _host(self, member: str) -> SshHostSpec:
         launcher = self.is_launcher(member)
         host = self.places[member]
-        opens = self._opens(member)
+        # One opens the connection to a machine, over which the others there go, and has to outlive them.
+        beside_launcher = host.name == self.places[self.job.launcher_host].name
+        opens = launcher if beside_launcher else self._leads(member)
         control = f"{self.run_folder}/c/{list(self.places.values()).index(host)}"
+        stated = self._role(member).container.working_dir
         return SshHostSpec(
             role="launcher" if launcher else "worker",
             index=self._index(member),
@@ -134,7 +127,7 @@ class SshHostSpecs(HostSpecs):
             ),
             host_agent=self._host_agent(member),
             run=self.folder(member),
-            folder=self._working_folder(member),
+            folder=os.path.join(self.folders[host.name], stated or "").rstrip("/") or "/",
             usage_every=_USAGE_SECONDS,
             hands_on=self._in_files and self._leads(member),
             members=self._members_at(host.name),
@@ -150,10 +143,6 @@ class SshHostSpecs(HostSpecs):
     def _members_at(self, machine: str) -> list[tuple[str, int]]:
         here = self.machines.get(machine) or [self.job.launcher_host]
         return [(member, self.job.slots_per_worker) for member in here]
-
-    def _working_folder(self, member: str) -> str:
-        stated = self._role(member).container.working_dir
-        return os.path.join(self.folders[self.places[member].name], stated or "").rstrip("/") or "/"
 
     def _launch_facts(self) -> LaunchFacts:
         job, ends = self.job, self.networks.ends
@@ -202,37 +191,26 @@ class SshHostSpecs(HostSpecs):
             "FOLDER": self.folders[machine],
         }
         assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items())
-        return (
-            assignments
-            + scripts.writing(self._files(member), seats=self._seats(machine) if leads else "")
-            + scripts.script("host_agent")
-        )
-
-    def _seats(self, machine: str) -> str:
-        members = self.machines.get(machine, [self.job.launcher_host])
-        return f"slots={self.job.slots_per_worker} runs='{' '.join(map(self.folder, members))}'\n"
+        runs = " ".join(self.folder(each) for each, _ in self._members_at(machine))
+        seats = f"slots={self.job.slots_per_worker} runs='{runs}'\n" if leads else ""
+        return assignments + scripts.writing(self._files(member), seats=seats) + scripts.script("host_agent")
 
     def _files(self, member: str) -> dict[str, str]:
         run = self.folder(member)
         own = self._own(member) | self._fields(member)
         corrections = self._path_again(member) + self._concession(member)
-        files = {"own": scripts.exports(own) + corrections, "env": self._env(member)}
+        path = shlex.quote(self._path(member, "$PATH", self._shims)).replace("$PATH", _KEPT_PATH)
+        env = scripts.exports(self.given_to(member)) + f"export PATH={path}\n" + _SHELL
+        files = {"own": scripts.exports(own) + corrections, "env": env}
         if member != self.job.launcher_host:
             return files
-        files |= {
-            "ask": scripts.script("askpass"),
-            "launch": scripts.script("launch"),
-            "agent": scripts.script("rsh_agent"),
-        }
+        scripts_of = {"ask": "askpass", "launch": "launch", "agent": "rsh_agent"}
+        files |= {name: scripts.script(source) for name, source in scripts_of.items()}
         for name in ("ssh", "rsh"):
             files[f"bin/{name}"] = f'#!/bin/sh\nexec /bin/sh {run}/agent "$@"\n'
         for name in SHIMMED:
             files[f"bin/{name}"] = f'#!/bin/sh\nexec /bin/sh {run}/launch {name} "$@"\n'
         return files
-
-    def _env(self, member: str) -> str:
-        path = shlex.quote(self._path(member, "$PATH", self._shims)).replace("$PATH", _KEPT_PATH)
-        return scripts.exports(self.given_to(member)) + f"export PATH={path}\n" + _SHELL
 
     @property
     def _shims(self) -> str:

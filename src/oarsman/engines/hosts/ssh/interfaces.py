@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from oarsman.engines.hosts.ssh.trouble import Trouble
@@ -91,30 +91,20 @@ def connecting(
         candidates[host] = _wanted(addresses or _only(reached.get(host)), wanted.get(host, ""))
         if wanted.get(host) and not candidates[host]:
             there = ", ".join(map(str, addresses)) or Text("no network that is known")
-            return Trouble(
-                "interface",
-                Text(
-                    "{host} has no working network {wanted}; it has {there}",
-                    host=host,
-                    wanted=wanted[host],
-                    there=there,
-                ),
-                Text("correct the interface of the host in the inventory"),
-            )
+            template = Text("{host} has no working network {wanted}; it has {there}")
+            message = Text(template, host=host, wanted=wanted[host], there=there)
+            return Trouble("interface", message, Text("correct the interface of the host in the inventory"))
     if len(facts) == 1 and not any(candidates.values()):
         candidates = {host: [address for address in addresses if address.loopback] for host, addresses in facts.items()}
-    together = _in_one_range(candidates, wanted, reached)
-    found = together if together is not None else _through_routers(facts, candidates, reached)
-    if isinstance(found, Trouble):
-        return found
-    return Networks(ends=found.ends, network=found.network, avoid=found.avoid, rdma=any(host in rdma for host in facts))
+    found = _in_one_range(candidates, wanted, reached) or _through_routers(facts, candidates, reached)
+    return found if isinstance(found, Trouble) else replace(found, rdma=any(host in rdma for host in facts))
 
 
 def _only(address: str | None) -> list[Address]:
     """A host that could not tell its addresses has at least the one that ssh came to."""
-    return (
-        [Address(interface="", address=address, prefix=ipaddress.ip_address(address).max_prefixlen)] if address else []
-    )
+    if not address:
+        return []
+    return [Address(interface="", address=address, prefix=ipaddress.ip_address(address).max_prefixlen)]
 
 
 def _range(wanted: str) -> Network | None:
@@ -127,12 +117,9 @@ def _range(wanted: str) -> Network | None:
 
 def _wanted(addresses: Iterable[Address], wanted: str) -> list[Address]:
     usable = [address for address in addresses if address.usable]
-    if not wanted:
-        return usable
-    network = _range(wanted)
-    if network is None:
-        return [address for address in usable if address.interface == wanted]
-    return [address for address in usable if address.ip in network]
+    if network := _range(wanted):
+        return [address for address in usable if address.ip in network]
+    return [address for address in usable if wanted in ("", address.interface)]
 
 
 def _in_one_range(
@@ -154,8 +141,7 @@ def _in_one_range(
     if not common:
         return None
     network = max(common, key=lambda network: _merit(network, common[network], reached))
-    avoid = _others(candidates, common[network])
-    return Networks(ends=common[network], network=str(network), avoid=avoid)
+    return Networks(ends=common[network], network=str(network), avoid=_others(candidates, common[network]))
 
 
 def _best(addresses: Sequence[Address], reached: str | None) -> Address:
@@ -183,11 +169,9 @@ def _through_routers(
         ends = {}
         for host, addresses in candidates.items():
             known = [own for own in addresses if own.ip.version == version]
-            known = [own for own in known if own.address == reached.get(host)] or [
-                own for own in known if own.default_route
-            ]
-            if known:
-                ends[host] = known[0]
+            used = [own for own in known if own.address == reached.get(host)]
+            if used := used or [own for own in known if own.default_route]:
+                ends[host] = used[0]
         if len(ends) == len(facts) and len({end.address for end in ends.values()}) == len(ends):
             return Networks(ends=ends, avoid=_others(facts, ends))
     return _no_network(facts, candidates)
@@ -197,19 +181,15 @@ def _no_network(facts: Mapping[str, Sequence[Address]], candidates: Mapping[str,
     hint = Text("name the network of each host in the inventory (interface: eth1, or interface: 10.0.0.0/24)")
     lonely = next((host for host in facts if not candidates[host]), None)
     if lonely is not None:
-        return Trouble(
-            "no-network", Text("{host} has no address that another host could connect to", host=lonely), hint
-        )
+        message = Text("{host} has no address that another host could connect to", host=lonely)
+        return Trouble("no-network", message, hint)
     owners: dict[frozenset[str], str] = {}
     for host, addresses in candidates.items():
         other = owners.setdefault(frozenset(own.address for own in addresses), host)
         if other != host:
+            template = Text("{one} and {other} have the same addresses, as if they were one machine")
             hint = Text("leave one of them out of the inventory, or give each its own address")
-            return Trouble(
-                "no-network",
-                Text("{one} and {other} have the same addresses, as if they were one machine", one=other, other=host),
-                hint,
-            )
+            return Trouble("no-network", Text(template, one=other, other=host), hint)
     all_of_them = sentences(
         Text("{host}: {why}", host=host, why=", ".join(map(str, own)) or Text("none"))
         for host, own in candidates.items()
@@ -248,10 +228,10 @@ def variables(networks: Networks, host: str) -> dict[str, str]:
 def _open_mpi(networks: Networks) -> dict[str, str]:
     """The same on every host, as mpirun hands it on: so no list of ranges, as it warns of each that a host lacks."""
     told = {}
-    if networks.network and ipaddress.ip_network(networks.network).version == 4:
-        told["OMPI_MCA_btl_tcp_if_include"] = told["OMPI_MCA_oob_tcp_if_include"] = networks.network
-    elif networks.same_names:
-        told["OMPI_MCA_btl_tcp_if_include"] = told["OMPI_MCA_oob_tcp_if_include"] = networks.interfaces[0]
+    in_ipv4 = networks.network and ipaddress.ip_network(networks.network).version == 4
+    if in_ipv4 or networks.same_names:
+        only = networks.network if in_ipv4 else networks.interfaces[0]
+        told = {"OMPI_MCA_btl_tcp_if_include": only, "OMPI_MCA_oob_tcp_if_include": only}
     else:
         told["OMPI_MCA_btl_tcp_if_exclude"] = ",".join(networks.avoid)
         if networks.interfaces:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,7 +59,7 @@ class InventoryValue:
             self.problems.append(self.document.missing((*self.path, name), Text("is required")))
 
 
-Reader = Callable[[InventoryValue], Any]  # None where it has found something wrong
+Reader = Callable[[InventoryValue], Any]  # raises Unfit
 
 
 @dataclass(slots=True)
@@ -91,23 +91,21 @@ def _read_top(top: InventoryValue, found: InventoryText) -> None:
         _read_hosts(top, {}, found)
         return
     if not isinstance(top.value, dict):
-        top.wrong(
-            Text("an inventory is a mapping with hosts, or a list of hosts, not {given}", given=quoted(top.value))
-        )
+        template = Text("an inventory is a mapping with hosts, or a list of hosts, not {given}")
+        top.wrong(Text(template, given=quoted(top.value)))
         return
     places = {str(name): place for name, place in top.parts()}
     known = _known(places, {"hosts", "defaults", "sshConfig"}, Text("an inventory"))
     if "sshConfig" in known:
-        found.ssh_config = _file_here(known["sshConfig"]) or ""
+        found.ssh_config = _taken(known["sshConfig"], _file_here) or ""
     defaults = _read_fields(known["defaults"], _DEFAULTS, Text("defaults")) if "defaults" in known else {}
     if "hosts" in top.value and "hosts" not in known:
         top.problems.append(top.document.problem(("hosts",), Text("there is no host here"), on_key=True))
     elif "hosts" not in known:
         top.missing("hosts")
-    elif not isinstance(known["hosts"].value, list):
-        known["hosts"].wrong(
-            Text("must be a list, not {given}", given=quoted(known["hosts"].value)), Text("start each host with '- '")
-        )
+    elif not isinstance(hosts := known["hosts"].value, list):
+        message = Text("must be a list, not {given}", given=quoted(hosts))
+        known["hosts"].wrong(message, Text("start each host with '- '"))
     else:
         _read_hosts(known["hosts"], defaults, found)
 
@@ -138,9 +136,8 @@ def _read_host(place: InventoryValue) -> dict[str, Any]:
             place.missing("name")
         return host
     if not isinstance(place.value, str):
-        place.wrong(
-            Text("must be a name or a mapping, not {given}", given=quoted(place.value)), _in_quotes(place.value)
-        )
+        message = Text("must be a name or a mapping, not {given}", given=quoted(place.value))
+        place.wrong(message, _in_quotes(place.value))
         return {}
     if not place.value.strip():
         place.wrong(Text("{what} is missing", what=Text("a host name")))
@@ -154,7 +151,7 @@ def _read_fields(holder: InventoryValue, fields: Mapping[str, Reader], what: str
         holder.wrong(Text("must be a mapping, not {given}", given=quoted(holder.value)))
         return {}
     places = {str(name): place for name, place in holder.parts()}
-    values = {name: fields[name](place) for name, place in _known(places, fields, what).items()}
+    values = {name: _taken(place, fields[name]) for name, place in _known(places, fields, what).items()}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -168,6 +165,15 @@ def _known(places: dict[str, InventoryValue], names: Collection[str], what: str)
     return {name: place for name, place in places.items() if name in names}
 
 
+def _taken(place: InventoryValue, read: Reader) -> Any:
+    """None where something is wrong with it, which is noted."""
+    try:
+        return read(place)
+    except (Unfit, quantity.QuantityError) as what:
+        place.wrong(str(what), what.hint)
+    return None
+
+
 def _in_quotes(value: object) -> str | None:
     if isinstance(value, bool):
         return Text('quote it: "{text}"', text=str(value).lower())
@@ -175,72 +181,52 @@ def _in_quotes(value: object) -> str | None:
 
 
 def _word(take: Callable[[str], str]) -> Reader:
-    def read(place: InventoryValue) -> str | None:
+    def read(place: InventoryValue) -> str:
         if not isinstance(place.value, str):
-            place.wrong(Text("must be a string, not {given}", given=quoted(place.value)), _in_quotes(place.value))
-            return None
-        try:
-            return take(place.value)
-        except Unfit as what:
-            place.wrong(str(what), what.hint)
-        return None
+            raise Unfit(Text("must be a string, not {given}", given=quoted(place.value)), _in_quotes(place.value))
+        return take(place.value)
 
     return read
 
 
 def _whole(least: int, most: int) -> Reader:
-    def read(place: InventoryValue) -> int | None:
+    def read(place: InventoryValue) -> int:
         value = place.value
         if isinstance(value, bool) or not isinstance(value, int):
-            digits = isinstance(value, str) and value.isdecimal()
-            place.wrong(
-                Text("must be a whole number, not {given}", given=quoted(value)),
-                Text("leave the quotes out") if digits else None,
-            )
-        elif not least <= value <= most:
-            place.wrong(Text("must be from {least} to {most}, not {given}", least=least, most=most, given=value))
-        else:
-            return value
-        return None
+            hint = Text("leave the quotes out") if isinstance(value, str) and value.isdecimal() else None
+            raise Unfit(Text("must be a whole number, not {given}", given=quoted(value)), hint)
+        if not least <= value <= most:
+            raise Unfit(Text("must be from {least} to {most}, not {given}", least=least, most=most, given=value))
+        return value
 
     return read
 
 
-def _file_here(place: InventoryValue) -> str | None:
-    found: str | None = _word(lambda text: words.file_here(text, place.folder))(place)
-    return found
+def _file_here(place: InventoryValue) -> Any:
+    return _word(lambda text: words.file_here(text, place.folder))(place)
 
 
-def _memory(place: InventoryValue) -> int | None:
-    try:
-        amount = math.ceil(quantity.parse(place.value))
-    except quantity.QuantityError as what:
-        place.wrong(str(what), what.hint)
-        return None
-    if amount > 0:
-        return amount
-    place.wrong(
-        Text("must be more than nothing, not {given}", given=quoted(place.value)),
-        Text("leave it out to have the host asked"),
-    )
-    return None
+def _memory(place: InventoryValue) -> int:
+    amount = math.ceil(quantity.parse(place.value))
+    if amount <= 0:
+        hint = Text("leave it out to have the host asked")
+        raise Unfit(Text("must be more than nothing, not {given}", given=quoted(place.value)), hint)
+    return amount
 
 
-def _folders(place: InventoryValue) -> tuple[str, ...] | None:
-    read_one = _word(words.shared_folder)
+def _folders(place: InventoryValue) -> tuple[str, ...]:
+    read = _word(words.shared_folder)
     if not isinstance(place.value, list):
-        found = read_one(place)
-        return None if found is None else (found,)
-    return tuple(found for _, part in place.parts() if (found := read_one(part)) is not None)
+        return (read(place),)
+    return tuple(found for _, part in place.parts() if (found := _taken(part, read)) is not None)
 
 
 def _texts(names: re.Pattern[str], what: str) -> Reader:
     """A mapping to texts. Numbers and truths are meant as they are written."""
 
-    def read(place: InventoryValue) -> dict[str, str] | None:
+    def read(place: InventoryValue) -> dict[str, str]:
         if not isinstance(place.value, dict):
-            place.wrong(Text("must be a mapping, not {given}", given=quoted(place.value)))
-            return None
+            raise Unfit(Text("must be a mapping, not {given}", given=quoted(place.value)))
         found = {}
         for name, part in place.parts():
             if not names.fullmatch(str(name)):
@@ -314,29 +300,21 @@ def load(path: Path) -> Inventory:
 
 
 def read(text: str, file: Path) -> Inventory:
-    source = str(file)
-    if _is_yaml(text):
-        found = read_yaml(text, source, file.parent)
-        hosts = [SshHost(**fields) for fields in found.hosts]
-        return _sound(Inventory(file=file, hosts=tuple(hosts), ssh_config=found.ssh_config), found.problems)
-    named, problems = read_hostfile(text.removeprefix("\ufeff"), source)
-    hosts = [SshHost(name=name, slots=h.slots, user=h.user, line=h.line) for name, h in named.items()]
-    return _sound(Inventory(file=file, hosts=tuple(hosts)), problems)
-
-
-def _is_yaml(text: str) -> bool:
+    source, ssh_config = str(file), ""
     lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines())
-    telling = next((line for line in lines if line and not line.startswith("#")), "")
-    return _YAML.match(telling) is not None
-
-
-def _sound(inventory: Inventory, problems: Sequence[Problem]) -> Inventory:
-    if not inventory.hosts and not problems:
-        nothing = Problem(source=str(inventory.file), line=1, column=1, field="", message=Text("there is no host here"))
+    if _YAML.match(next((line for line in lines if line and not line.startswith("#")), "")):
+        found = read_yaml(text, source, file.parent)
+        hosts = tuple(SshHost(**fields) for fields in found.hosts)
+        ssh_config, problems = found.ssh_config, found.problems
+    else:
+        named, problems = read_hostfile(text.removeprefix("\ufeff"), source)
+        hosts = tuple(SshHost(name=name, slots=h.slots, user=h.user, line=h.line) for name, h in named.items())
+    if not hosts and not problems:
+        nothing = Problem(source=source, line=1, column=1, field="", message=Text("there is no host here"))
         problems = [replace(nothing, hint=_EXAMPLE)]
     if problems:
         raise ManifestError(sorted(problems, key=lambda problem: (problem.line, problem.column)))
-    return inventory
+    return Inventory(file=file, hosts=hosts, ssh_config=ssh_config)
 
 
 VARIABLE = "OARSMAN_HOSTS"
@@ -352,11 +330,6 @@ def find(given: str | None, environment: Mapping[str, str] = os.environ) -> Path
     for name in _NAMES:
         if (folder / name).is_file():
             return folder / name
-    raise UsageError(
-        Text(
-            "no hosts are known: there is no {file}, and neither --hosts nor {name} names a file",
-            file=folder / _NAMES[0],
-            name=VARIABLE,
-        ),
-        hint=Text("write a file with two lines, 'node1 slots=8' and 'node2 slots=8', and say --hosts FILE"),
-    )
+    template = Text("no hosts are known: there is no {file}, and neither --hosts nor {name} names a file")
+    hint = Text("write a file with two lines, 'node1 slots=8' and 'node2 slots=8', and say --hosts FILE")
+    raise UsageError(Text(template, file=folder / _NAMES[0], name=VARIABLE), hint=hint)

@@ -35,9 +35,8 @@ class Unfit(ValueError):
 def host(text: str) -> str:
     """A name or an address. Colons are those of IPv6."""
     if ":" not in text:
-        return _plain(
-            text, Text("a host name"), Text("write each host by itself") if re.search(r"[\[\]{}]", text) else None
-        )
+        hint = Text("write each host by itself") if re.search(r"[\[\]{}]", text) else None
+        return _plain(text, Text("a host name"), hint)
     with suppress(ValueError):
         if "%" not in text:
             return str(ipaddress.IPv6Address(text))
@@ -77,13 +76,8 @@ def folder_on_host(text: str) -> str:
     """A path of the host, from its root or, with ~/, from the user's home there."""
     bad = next((c for c in text if not _ON_HOST.match(c)), None)
     if bad is not None:
-        raise Unfit(
-            Text(
-                "{given} has {bad}, which a shell on the host could take as its own",
-                given=quoted(text),
-                bad=quoted(bad),
-            )
-        )
+        template = Text("{given} has {bad}, which a shell on the host could take as its own")
+        raise Unfit(Text(template, given=quoted(text), bad=quoted(bad)))
     if not text.startswith(("/", "~/")) and text != "~":
         raise Unfit(Text("must start with / or ~/, not {given}", given=quoted(text)))
     return str(PurePosixPath(text))
@@ -108,22 +102,14 @@ def number(text: str, what: str, least: int, most: int) -> int:
         raise Unfit(Text("{what} is missing", what=what))
     value = int(text) if re.fullmatch(r"[0-9]{1,12}", text) else -1
     if not least <= value <= most:
-        raise Unfit(
-            Text(
-                "{given} is not {what}: a whole number from {least} to {most}",
-                given=quoted(text),
-                what=what,
-                least=least,
-                most=most,
-            )
-        )
+        template = Text("{given} is not {what}: a whole number from {least} to {most}")
+        raise Unfit(Text(template, given=quoted(text), what=what, least=least, most=most))
     return value
 
 
 def host_and_number(text: str) -> tuple[str, str | None]:
     """name:8, where the number can be slots or a port. With one, an IPv6 address is in brackets."""
-    bracketed = _BRACKETED.fullmatch(text)
-    if bracketed is not None:
+    if bracketed := _BRACKETED.fullmatch(text):
         return host(bracketed["address"]), bracketed["number"]
     if text.count(":") > 1:
         return host(text), None
@@ -204,18 +190,9 @@ def read_hostfile(text: str, source: str) -> tuple[dict[str, Mentions], list[Pro
         host = hosts.setdefault(line.name, Mentions(at))
         if line.user and host.user not in ("", line.user):
             start = len(written) - len(written.lstrip()) + 1
-            wrong(
-                start,
-                "",
-                Unfit(
-                    Text(
-                        "{name} has the user {user} on line {line}",
-                        name=quoted(line.name),
-                        user=quoted(host.user),
-                        line=host.line,
-                    )
-                ),
-            )
+            template = Text("{name} has the user {user} on line {line}")
+            message = Text(template, name=quoted(line.name), user=quoted(host.user), line=host.line)
+            wrong(start, "", Unfit(message))
         host.lines.append(line)
     return hosts, problems
 
@@ -236,11 +213,8 @@ def read_line(text: str, wrong: Wrong) -> Line | None:
         except Unfit as what:
             wrong(part.start() + 1, part["word"] if part["equals"] else "", what)
     if line.slots is not None and line.most is not None and line.slots > line.most:
-        wrong(
-            parts[0].start() + 1,
-            "",
-            Unfit(Text("slots={slots} is more than max_slots={most}", slots=line.slots, most=line.most)),
-        )
+        message = Text("slots={slots} is more than max_slots={most}", slots=line.slots, most=line.most)
+        wrong(parts[0].start() + 1, "", Unfit(message))
     return line if line.name else None
 
 
@@ -264,10 +238,8 @@ def _take_host(line: Line, part: re.Match[str]) -> None:
 def _take_setting(line: Line, part: re.Match[str]) -> None:
     word, value = part["word"], part["value"]
     if word is None or value is None:
-        raise Unfit(
-            Text("{given} is not understood after the name of a host", given=quoted(part.group())),
-            Text("write one host per line"),
-        )
+        message = Text("{given} is not understood after the name of a host", given=quoted(part.group()))
+        raise Unfit(message, Text("write one host per line"))
     match _SPELLINGS.get(word.lower()):
         case "slots" if line.slots is None:
             line.slots = _slots(value)
@@ -276,9 +248,8 @@ def _take_setting(line: Line, part: re.Match[str]) -> None:
         case "user" if not line.user:
             line.user = user(value)
         case None:
-            raise Unfit(
-                Text("{given} is not understood in a hostfile", given=quoted(word)), nearest(word, _USUAL) or _ELSE
-            )
+            message = Text("{given} is not understood in a hostfile", given=quoted(word))
+            raise Unfit(message, nearest(word, _USUAL) or _ELSE)
         case _:
             raise Unfit(Text("is given twice"))
 

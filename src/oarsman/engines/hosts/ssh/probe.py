@@ -89,49 +89,44 @@ def script(host: SshHost, *, patience: int = PATIENCE) -> str:
 
 def parse(text: str) -> HostFacts:
     lines = _lines(text)
-    says = _Says(lines)
-    folder, problem, free = says.all("folder", 3)
+
+    def said(key: str, count: int) -> list[str]:
+        """Its values; those that did not come are empty."""
+        return [*(lines[key] or [()])[0], *[""] * count][:count]
+
+    def one(key: str) -> str:
+        return said(key, 1)[0]
+
+    (user, uid), (system, architecture), (memory, available) = (said(key, 2) for key in ("user", "system", "memory"))
+    folder, problem, free = said("folder", 3)
     try:
         return HostFacts(
-            hostname=says.one("hostname"),
-            user=says.all("user", 2)[0],
-            uid=int(says.all("user", 2)[1]),
-            home=says.one("home"),
-            system=says.all("system", 2)[0],
-            architecture=says.all("system", 2)[1],
-            processors=int(says.one("processors") or 1),
-            memory=_kibibytes(says.all("memory", 2)[0]) or 0,
-            memory_available=_kibibytes(says.all("memory", 2)[1]) or 0,
-            load=float(says.one("load") or 0),
-            clock=float(says.one("clock")),
+            hostname=one("hostname"),
+            user=user,
+            uid=int(uid),
+            home=one("home"),
+            system=system,
+            architecture=architecture,
+            processors=int(one("processors") or 1),
+            memory=_kibibytes(memory) or 0,
+            memory_available=_kibibytes(available) or 0,
+            load=float(one("load") or 0),
+            clock=float(one("clock")),
             gpus=tuple(line[0] for line in lines["gpu"]),
-            path=says.one("path"),
-            login_path=says.one("login") or None,
+            path=one("path"),
+            login_path=one("login") or None,
             mpis=_mpis(lines),
             folder=folder,
             folder_problem=problem if folder else Text("no answer in time"),
             folder_free=_kibibytes(free),
-            temporary_free=_kibibytes(says.one("temporary")),
+            temporary_free=_kibibytes(one("temporary")),
             addresses=_addresses(lines),
-            reached=says.one("reached").removeprefix("::ffff:"),
+            reached=one("reached").removeprefix("::ffff:"),
             rdma=tuple(line[0] for line in lines["rdma"]),
-            complete=says.one("end") == "complete",
+            complete=one("end") == "complete",
         )
     except ValueError as error:
         raise RetryableError(Text("a host describes itself in words that make no sense: {why}", why=error)) from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Says:
-    lines: _Lines
-
-    def all(self, key: str, count: int) -> list[str]:
-        """Its values; those that did not come are empty."""
-        found = self.lines[key][0] if self.lines[key] else ()
-        return [*found, *[""] * count][:count]
-
-    def one(self, key: str) -> str:
-        return self.all(key, 1)[0]
 
 
 def _lines(text: str) -> _Lines:
@@ -140,18 +135,13 @@ def _lines(text: str) -> _Lines:
     start = next((number for number, row in enumerate(rows) if row[0] == "oarsman-probe" and len(row) == 2), None)
     if start is None:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-        raise RetryableError(
-            Text("the host did not describe itself: it said {words}", words=repr(first[:100]))
-            if first
-            else Text("the host did not describe itself: it said nothing"),
-            hint=Text("its shell may start something else: log in with ssh, and look at its start-up files"),
-        )
+        said = Text("the host did not describe itself: it said {words}", words=repr(first[:100]))
+        said = said if first else Text("the host did not describe itself: it said nothing")
+        hint = Text("its shell may start something else: log in with ssh, and look at its start-up files")
+        raise RetryableError(said, hint=hint)
     if rows[start][1] != PROTOCOL:
-        raise RetryableError(
-            Text(
-                "the host describes itself in version {its}; this is version {ours}", its=rows[start][1], ours=PROTOCOL
-            )
-        )
+        template = Text("the host describes itself in version {its}; this is version {ours}")
+        raise RetryableError(Text(template, its=rows[start][1], ours=PROTOCOL))
     lines: dict[str, list[list[str]]] = defaultdict(list)
     for key, *values in rows[start + 1 :]:
         if values:

@@ -1,11 +1,18 @@
-"""What travels to a host: shell scripts and files, as one line that any login shell passes on unchanged."""
+"""What travels to a host: shell scripts and files, as one line that any login shell passes on unchanged; and what the
+launcher there is to be called with."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+from oarsman import names
+from oarsman.engines.hosts.core.job_spec import LaunchFacts
+from oarsman.engines.hosts.core.shims.mpirun import corrected, shapes_output, survives
+from oarsman.job import launch
 
 # What ssh is asked to run: plain enough for every login shell. The first line of input is the script itself.
 RECEIVER = """exec /bin/sh -c 'IFS= read -r s; eval "$(printf %b "$s")"'"""
@@ -45,7 +52,7 @@ def command(argv: Sequence[str], *, run: str, number: int, folder: str, variable
         f"{exports(variables)}"
         'export OARSMAN_OUT="$(readlink /proc/$$/fd/1)" OARSMAN_ERR="$(readlink /proc/$$/fd/2)"\n'
         "trap : TERM INT HUP\n"
-        f"{words(argv)} </dev/null\n"
+        f"{shlex.join(argv)} </dev/null\n"
         f"code=$?; rm -f {run}/p/{number}; exit $code\n"
     )
 
@@ -55,10 +62,6 @@ def exports(variables: Mapping[str, str]) -> str:
     return "".join(
         f"export {name}={shlex.quote(value)}\n" for name, value in variables.items() if _NAME.fullmatch(name)
     )
-
-
-def words(argv: Sequence[str]) -> str:
-    return " ".join(shlex.quote(word) for word in argv)
 
 
 def writing(files: Mapping[str, str], *, seats: str) -> str:
@@ -71,9 +74,67 @@ def writing(files: Mapping[str, str], *, seats: str) -> str:
     ]
     if seats:
         lines.append(f'printf %b {shlex.quote(packed(seats + script("rank")))} >"$BASE/rank.sh" &&')
-        agent = (
-            '#!/bin/sh\nexec /bin/sh "$OARSMAN_RUN/agent" "$@"\n'  # daemons insist that it is there, and use it nowhere
-        )
+        agent = '#!/bin/sh\nexec /bin/sh "$OARSMAN_RUN/agent" "$@"\n'  # daemons insist on it, and use it nowhere
         lines.append(f'printf %b {shlex.quote(packed(agent))} >"$BASE/ssh" && chmod 700 "$BASE/ssh" &&')
         lines.append('rm -f "$BASE/run" && ln -s "$RUN" "$BASE/run" &&')
     return "write_files() {\n" + "\n".join([*lines, ":"]) + "\n}\n"
+
+
+# -- the launch line of a job whose launcher runs on another machine: made right here, where all is known ---------
+_HOST_OPTIONS = ("host", "hosts", "H")
+# Hydra's own -prepend-rank puts "[3] " before each piece of a line, and a program may well write that itself. Tags like
+# Open MPI's cannot be mistaken.
+_HYDRA_TAGS = ("-prepend-pattern", "[1,%r]<stdout>: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    words: list[str]  # after the launcher's name
+    machines: tuple[str, ...]  # where each rank goes; none: that cannot be told beforehand
+    by_hydra: bool  # its lines will say which rank wrote them, but not to which stream
+
+
+def compose(
+    name: str, words: Sequence[str], facts: LaunchFacts, *, attempt: str, world: str, port: str, own: str
+) -> Composed:
+    """`own` names the streams ("o", "e") that end in the job's log; what goes elsewhere is left as it is."""
+    hydra = not facts.family.startswith("Open MPI")
+    words = corrected(name, words, family=facts.family, rewrite=facts.rewrite)
+    words = _with_known_hosts(name, words, facts.names)
+    words = [word.replace(facts.etc, names.MPI_CONFIG_DIR) for word in words]
+    line = launch.parse([name, *words])
+    words = [word.replace(names.MPI_CONFIG_DIR, facts.etc) for word in words]
+    options = line.options if line is not None else ()
+    placement = launch.expected_placement(line, facts.machines, facts.slots, hydra=hydra or None) if line else None
+    master = (placement or facts.machines)[0]
+    label = f"{attempt}:{world}:{int(survives(options))}"
+    words = launch.with_wrapper(words, [*facts.rank, label, master, port])
+    if facts.family.startswith("Intel"):
+        words = _by_machinefile(line, words, f"{facts.etc}/{names.HOSTFILE}")
+    tagged = own == "oe" and line is not None and not shapes_output(options)
+    if tagged and facts.output:
+        words = ["--output-filename", f"{facts.output}/{world}:nocopy", *words]
+    elif tagged:
+        words = [*(_HYDRA_TAGS if hydra else ("--tag-output",)), *words]
+    return Composed(words, placement or (), tagged and hydra)
+
+
+def _by_machinefile(line: launch.LaunchLine | None, words: list[str], hostfile: str) -> list[str]:
+    """Of a hostfile Intel's launcher reads the names alone, and gives each as many ranks as it has cores."""
+    if line is None or line.hosts or line.per_node is not None:
+        return words
+    if line.hostfile is None:
+        return ["-machinefile", hostfile, *words]
+    at = words.index(hostfile) if hostfile in words else 0
+    return [*words[: at - 1], "-machinefile", *words[at:]] if at else words
+
+
+def _with_known_hosts(name: str, words: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """Launchers know machines by their addresses, people call them by the names of workers, too."""
+    line = launch.parse([name, *words])
+    result = list(words)
+    for at in range(1, len(line.options) if line is not None else 0):
+        if words[at - 1].startswith("-") and words[at - 1].lstrip("-") in _HOST_OPTIONS:
+            named = [part.partition(":") for part in words[at].split(",")]
+            result[at] = ",".join(known.get(host, host) + colon + slots for host, colon, slots in named)
+    return result

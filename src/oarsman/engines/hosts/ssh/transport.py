@@ -8,8 +8,10 @@ import os
 import shlex
 import shutil
 import subprocess
-import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from oarsman import names
@@ -19,11 +21,10 @@ from oarsman.engines.hosts.core.job_spec import JobSpec, SshHostSpec, find_spec,
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.core.process import send_signal
 from oarsman.engines.hosts.ssh import host_facts, scripts
-from oarsman.engines.hosts.ssh.client import on_all
+from oarsman.engines.hosts.ssh.client import Ssh, on_all
 from oarsman.engines.hosts.ssh.code import copy
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
 from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs, base_folder
-from oarsman.engines.hosts.ssh.interfaces import Networks, connecting
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.trouble import Trouble
@@ -48,60 +49,40 @@ class SshTransport:
 
     # -- what can be had -----------------------------------------------------------------------------------
     def refusal(self, assignment: Assignment) -> str | None:
-        return refused(assignment.job) or self._refused_packages(assignment) or self._refused_code(assignment)
+        if reason := refused(assignment.job):
+            return reason
+        hosts = self._facts_of(assignment.job).inventory.hosts
+        return _refused_packages(assignment.packages, hosts) or _refused_code(assignment, hosts)
 
-    def _refused_code(self, assignment: Assignment) -> str | None:
-        """Whether its folder can be copied at all; looked at once, and not each time that a host is to be had."""
-        hosts = self._known_inventories.of(assignment.job.annotation(names.ANNOTATION_INVENTORY)).inventory.hosts
-        here = assignment.folder
-        if assignment.job.annotation(names.ANNOTATION_CODE) == "none":
-            return None
-        if all(copy.is_shared(here, host) for host in hosts):
-            return None
-        try:
-            copy.plan_copy(here)
-        except UserError as error:
-            return Text("{what}: {why}", what=error.message, why=error.hint) if error.hint else error.message
-        return None
-
-    def _refused_packages(self, assignment: Assignment) -> str | None:
-        """An environment is built here and knows its own place; only hosts that have it there, too, can use it."""
-        if assignment.packages is None:
-            return None
-        hosts = self._known_inventories.of(assignment.job.annotation(names.ANNOTATION_INVENTORY)).inventory.hosts
-        apart = next((host.name for host in hosts if not copy.is_shared(assignment.packages, host)), None)
-        if apart is None:
-            return None
-        return Text(
-            "its environment is in {folder}, which {host} does not share: put OARSMAN_STATE into a "
-            "folder that all hosts have, and name that folder under shared in the inventory",
-            folder=assignment.packages,
-            host=apart,
-        )
+    def _facts_of(self, job: Job) -> InventoryFacts:
+        return self._known_inventories.of(job.annotation(names.ANNOTATION_INVENTORY))
 
     def remarks(self, job: Job) -> list[str]:
-        image = job.launcher.container.image
-        notes: list[str] = (
-            [Text("image {image} is not pulled: the programs of the hosts run", image=image)] if image else []
-        )
+        notes: list[str] = []
+        if image := job.launcher.container.image:
+            notes.append(Text("image {image} is not pulled: the programs of the hosts run", image=image))
         roles = [role for role in (job.launcher, job.worker) if role is not None]
         if any("memory" in role.container.resources.limits for role in roles):
             notes.append(Text("memory limits are not enforced: hosts are used as they are"))
         with contextlib.suppress(RetryableError):
-            inventory_facts = self._known_inventories.of(job.annotation(names.ANNOTATION_INVENTORY))
+            inventory_facts = self._facts_of(job)
             notes += [m.why_left_out for m in inventory_facts.machines() if m.left_out and inventory_facts.fresh]
         return notes
 
     # -- making it ready -----------------------------------------------------------------------------------
     async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
         job = assignment.job
-        inventory_facts = self._known_inventories.of(job.annotation(names.ANNOTATION_INVENTORY))
+        inventory_facts = self._facts_of(job)
         previous = find_spec(folder)
         places = _places(assignment, previous, inventory_facts)
         machines = {host.name: host for host in places.values()}
         if not all(name in inventory_facts.facts for name in machines):
             await inventory_facts.look()
-        facts = _facts(inventory_facts, machines)
+        for name in machines:
+            if name not in inventory_facts.facts:
+                inventory_facts.stale()
+                raise RetryableError(str(inventory_facts.troubles.get(name, Text("{host} does not answer", host=name))))
+        facts = {name: inventory_facts.facts[name] for name in machines}
         if others := host_facts.mpi_unseen(job, facts):
             facts |= await inventory_facts.with_mpi(others, job.annotation(names.ANNOTATION_MPI))
         mpi = host_facts.choose_mpi(job, facts)
@@ -110,10 +91,10 @@ class SshTransport:
                 raise UnsupportedError(mpi)
             inventory_facts.stale()  # a busy host did not say all in time
             raise RetryableError(mpi)
-        networks = network_of(machines, facts)
+        networks = host_facts.network_of(machines, facts)
         if isinstance(networks, Trouble):
             raise UnsupportedError(str(networks))
-        folders = await self._bring_code(assignment, inventory_facts, machines, facts)
+        folders = await _bring_code(assignment, inventory_facts.ssh, machines, facts)
         host_specs = SshHostSpecs(
             job=job,
             environment=assignment.environment,
@@ -131,43 +112,12 @@ class SshTransport:
             needed.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_spec(folder, host_specs.specification())
 
-    async def _bring_code(
-        self,
-        assignment: Assignment,
-        inventory_facts: InventoryFacts,
-        machines: Mapping[str, SshHost],
-        facts: Mapping[str, HostFacts],
-    ) -> dict[str, str]:
-        """Where commands start on each machine: in the folder itself if it is shared, else in a copy of it."""
-        here = assignment.folder
-        if assignment.job.annotation(names.ANNOTATION_CODE) == "none":
-            return {name: facts[name].home or "/" for name in machines}
-        folders = {name: str(here) for name, host in machines.items() if copy.is_shared(here, host)}
-        others = [host for name, host in machines.items() if name not in folders]
-        if others:
-            tree = await asyncio.to_thread(copy.plan_copy, here)
-            targets = {
-                host.name: _at_home(copy.remote_folder(host, here, assignment.job.owner), facts[host.name])
-                for host in others
-            }
-            try:
-                await on_all(
-                    others,
-                    lambda host: copy.copy(inventory_facts.ssh, host, tree, targets[host.name], timeout=_COPY_SECONDS),
-                )
-            except UserError as error:  # a host on which somebody has to make room, for one: then it goes on
-                raise RetryableError(error.message, hint=error.hint) from error
-            folders |= targets
-        return folders
-
     def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:
         """Machines by their addresses; the slots of members that share one are added up."""
-        slots: dict[str, int] = {}
+        slots: Counter[str] = Counter()
         for member in hosts:
-            machine = spec.placement.get(member)
-            if machine is not None:
-                address = spec.addresses[machine]
-                slots[address] = slots.get(address, 0) + job.slots_per_worker
+            if (machine := spec.placement.get(member)) is not None:
+                slots[spec.addresses[machine]] += job.slots_per_worker
         launcher = spec.hosts[spec.launcher_host]
         assert isinstance(launcher, SshHostSpec)
         return {
@@ -185,23 +135,10 @@ class SshTransport:
         script = f"MARK={shlex.quote(f'{names.ENV_JOB}={uid}')}\nBASE={base_folder(uid)}\n"
         line = scripts.line(script + scripts.script("cleanup"))
         spec = find_spec(folder)
-        ways = spec.cleanup.values() if spec is not None else ()
-        sweepers = [threading.Thread(target=_sweep, args=(argv, line)) for argv in ways]
-        for sweeper in sweepers:
-            sweeper.start()
-        for sweeper in sweepers:
-            sweeper.join()
+        ways = list(spec.cleanup.values()) if spec else []
+        with ThreadPoolExecutor(len(ways) or 1) as pool:
+            pool.map(partial(_sweep, line=line), ways)
         shutil.rmtree(run_folder, ignore_errors=True)
-
-
-def network_of(machines: Mapping[str, SshHost], facts: Mapping[str, HostFacts]) -> Networks | Trouble:
-    """The network that connects these machines, by what they say of themselves and what the inventory wants."""
-    return connecting(
-        {name: found.addresses for name, found in facts.items()},
-        {name: host.interface for name, host in machines.items() if host.interface},
-        reached={name: found.reached for name, found in facts.items() if found.reached},
-        rdma=[name for name, found in facts.items() if found.rdma],
-    )
 
 
 def refused(job: Job) -> str | None:
@@ -214,6 +151,30 @@ def refused(job: Job) -> str | None:
         )
     roles = [("Launcher", job.launcher)] + ([("Worker", job.worker)] if job.worker is not None else [])
     return next((reason for name, role in roles for reason in _refusals(name, role)), None)
+
+
+def _refused_packages(packages: Path | None, hosts: Sequence[SshHost]) -> str | None:
+    """An environment is built here and knows its own place; only hosts that have it there, too, can use it."""
+    apart = next((host.name for host in hosts if packages and not copy.is_shared(packages, host)), None)
+    if apart is None:
+        return None
+    return Text(
+        "its environment is in {folder}, which {host} does not share: put OARSMAN_STATE into a "
+        "folder that all hosts have, and name that folder under shared in the inventory",
+        folder=packages,
+        host=apart,
+    )
+
+
+def _refused_code(assignment: Assignment, hosts: Sequence[SshHost]) -> str | None:
+    """Whether its folder can be copied at all; looked at once, and not each time that a host is to be had."""
+    here, stays = assignment.folder, assignment.job.annotation(names.ANNOTATION_CODE) == "none"
+    try:
+        if not stays and not all(copy.is_shared(here, host) for host in hosts):
+            copy.plan_copy(here)
+    except UserError as error:
+        return Text("{what}: {why}", what=error.message, why=error.hint) if error.hint else error.message
+    return None
 
 
 def _sweep(argv: Sequence[str], line: bytes) -> None:
@@ -231,10 +192,8 @@ def _sweep(argv: Sequence[str], line: bytes) -> None:
 def _refusals(name: str, role: Role) -> Iterator[str]:
     where = f"spec.mpiReplicaSpecs.{name}.template.spec"
     if role.init_containers:
-        yield Text(
-            "{field}: only the MPI container runs on SSH hosts; do it in the launch command",
-            field=f"{where}.initContainers",
-        )
+        template = Text("{field}: only the MPI container runs on SSH hosts; do it in the launch command")
+        yield Text(template, field=f"{where}.initContainers")
     if len(role.containers) > 1:
         yield Text("{field}: only the MPI container runs on SSH hosts; remove the others", field=f"{where}.containers")
     main = f"{where}.containers[{role.main}]"
@@ -245,9 +204,9 @@ def _refusals(name: str, role: Role) -> Iterator[str]:
     if role.container.env_from:
         why = Text("exists on Kubernetes only; give the variables under env")
         yield Text("{field}: {problem}", field=f"{main}.envFrom", problem=why)
+    paths = {volume.name: volume.host_path for volume in role.volumes if volume.kind == "hostPath"}
     for mount in role.container.mounts:
-        volume = next((v for v in role.volumes if v.name == mount.name), None)
-        if volume is None or volume.kind != "hostPath" or volume.host_path != mount.mount_path or mount.sub_path:
+        if paths.get(mount.name) != mount.mount_path or mount.sub_path:
             yield Text(
                 "{field}: nothing is mounted on SSH hosts; use a hostPath whose path is the mountPath, a folder that "
                 "the hosts have",
@@ -264,47 +223,52 @@ def _places(assignment: Assignment, previous: JobSpec | None, inventory_facts: I
     for member in members_of(job):
         host = inventory_facts.inventory.host(given.get(member, ""))
         if host is None:
-            gone = (
-                Text("{host} is no longer in the inventory", host=given[member])
-                if member in given
-                else assignment.admission.reason
-            )
+            gone = assignment.admission.reason
+            if member in given:
+                gone = Text("{host} is no longer in the inventory", host=given[member])
             raise RetryableError(Text("{member} has no place: {why}", member=member, why=gone))
         places[member] = host
     return places
 
 
-def _facts(inventory_facts: InventoryFacts, machines: Mapping[str, SshHost]) -> dict[str, HostFacts]:
-    for name in machines:
-        if name not in inventory_facts.facts:
-            inventory_facts.stale()
-            raise RetryableError(str(inventory_facts.troubles.get(name, Text("{host} does not answer", host=name))))
-    return {name: inventory_facts.facts[name] for name in machines}
+async def _bring_code(
+    assignment: Assignment, ssh: Ssh, machines: Mapping[str, SshHost], facts: Mapping[str, HostFacts]
+) -> dict[str, str]:
+    """Where commands start on each machine: in the folder itself if it is shared, else in a copy of it."""
+    here, owner = assignment.folder, assignment.job.owner
+    if assignment.job.annotation(names.ANNOTATION_CODE) == "none":
+        return {name: facts[name].home or "/" for name in machines}
+    folders = {name: str(here) for name, host in machines.items() if copy.is_shared(here, host)}
+    others = [host for name, host in machines.items() if name not in folders]
+    if others:
+        tree = await asyncio.to_thread(copy.plan_copy, here)
 
+        async def bring(host: SshHost) -> str:
+            target = copy.remote_folder(host, here, owner)
+            if target.startswith("~/"):
+                target = os.path.join(facts[host.name].home, target[2:])
+            await copy.copy(ssh, host, tree, target, timeout=_COPY_SECONDS)
+            return target
 
-def _at_home(folder: str, facts: HostFacts) -> str:
-    return os.path.join(facts.home, folder[2:]) if folder.startswith("~/") else folder
+        try:
+            folders |= await on_all(others, bring)
+        except UserError as error:  # a host on which somebody has to make room, for one: then it goes on
+            raise RetryableError(error.message, hint=error.hint) from error
+    return folders
 
 
 def _gpus(
-    job: Job,
-    places: Mapping[str, SshHost],
-    inventory_facts: InventoryFacts,
-    taken: set[str],
-    previous: JobSpec | None,
+    job: Job, places: Mapping[str, SshHost], inventory_facts: InventoryFacts, taken: set[str], previous: JobSpec | None
 ) -> dict[str, tuple[str, ...]]:
     """Devices ("machine:0") for each member that asks for some, unless it has moved those that it had."""
     there = {machine.name: machine.capacity.gpus for machine in inventory_facts.machines()}
     kept: dict[str, Sequence[str]] = {}
     if previous is not None:
-        kept = {member: had for member, had in previous.gpus.items() if _stays(member, places, previous)}
+        stay = {member for member, host in places.items() if previous.placement.get(member) == host.name}
+        kept = {member: had for member, had in previous.gpus.items() if member in stay}
 
     def on_machine(member: str) -> list[str]:
         machine = places[member].name
         return [f"{machine}:{index}" for index in range(there.get(machine, 0))]
 
     return hand_out_gpus(job, on_machine, kept=kept, taken=taken)
-
-
-def _stays(member: str, places: Mapping[str, SshHost], previous: JobSpec) -> bool:
-    return member in places and previous.placement.get(member) == places[member].name

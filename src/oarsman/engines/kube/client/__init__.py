@@ -2,7 +2,7 @@
 
 from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.client.access import Access, load_access
-from oarsman.engines.kube.client.codec import HasMeta, ListPage, Meta, Owner, PartialObject, WatchChange
+from oarsman.engines.kube.client.codec import HasMeta, ListPage, Meta, PartialObject, WatchChange
 from oarsman.engines.kube.client.errors import (
     AlreadyExists,
     ApiError,
@@ -21,14 +21,13 @@ from oarsman.engines.kube.client.informer import Informer
 from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.list_watch import Listed, ListWatch, Pauses
 from oarsman.engines.kube.client.resources import Resource
-from oarsman.errors import AccessError, ClusterError
+from oarsman.errors import AccessError
 
 __all__ = [
     "Access",
     "AccessError",
     "AlreadyExists",
     "ApiError",
-    "ClusterError",
     "Conflict",
     "Forbidden",
     "Gone",
@@ -41,7 +40,6 @@ __all__ = [
     "Listed",
     "Meta",
     "NotFound",
-    "Owner",
     "PartialObject",
     "Pauses",
     "Resource",

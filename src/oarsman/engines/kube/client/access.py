@@ -7,7 +7,6 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from oarsman.engines.kube.client.credentials import (
@@ -67,18 +66,19 @@ def load_access(
     if token is not None:
         return _as(token, kubeconfig, context, master, environ)
     if kubeconfig is not None:
-        return _from_files([kubeconfig.expanduser()], context, master, environ)
+        return _access(choose([kubeconfig.expanduser()], context), master, environ)
     named = [Path(one).expanduser() for one in environ.get("KUBECONFIG", "").split(os.pathsep) if one]
     if named:
         present = [file for file in named if file.exists()]
-        return _from_files(present or named, context, master, environ)
+        return _access(choose(present or named, context), master, environ)
     if context is None and environ.get("KUBERNETES_SERVICE_HOST") and (SERVICE_ACCOUNT / "token").exists():
         return _from_pod(master, environ)
     usual = Path(environ.get("HOME") or Path.home(), ".kube", "config")
     if usual.exists():
-        return _from_files([usual], context, master, environ)
+        return _access(choose([usual], context), master, environ)
     if master:
-        return _access(master, "--master", From(usual, Cluster()), From(usual, User()), environ)
+        nothing = Chosen(source="--master", cluster=From(usual, Cluster()), user=From(usual, User()))
+        return _access(nothing, master, environ)
     raise AccessError(
         Text(
             "no cluster is known: neither $KUBECONFIG nor {usual} exists, and this is not a pod with a service account",
@@ -98,25 +98,8 @@ def _as(
         found = _from_pod(master, environ, Fixed({}))
     else:
         files = files or [Path(environ.get("HOME") or Path.home(), ".kube", "config")]
-        chosen = choose(files, context)
-        server = master or chosen.cluster.entry.server
-        source = os.pathsep.join(str(file) for file in files)
-        found = _access(server, source, chosen.cluster, From(files[0], User()), environ, chosen)
+        found = _access(replace(choose(files, context), user=From(files[0], User())), master, environ)
     return replace(found, credentials=Fixed(bearer(token)))
-
-
-def _from_files(files: list[Path], context: str | None, master: str | None, environ: Mapping[str, str]) -> Access:
-    chosen = choose(files, context)
-    server = master or chosen.cluster.entry.server
-    source = os.pathsep.join(str(file) for file in files)
-    if not server:
-        raise AccessError(
-            Text(
-                "{source}: the cluster of context {context} has no server", source=source, context=repr(chosen.context)
-            ),
-            field="server",
-        )
-    return _access(server, source, chosen.cluster, chosen.user, environ, chosen)
 
 
 def _from_pod(master: str | None, environ: Mapping[str, str], credentials: Credentials | None = None) -> Access:
@@ -135,23 +118,24 @@ def _from_pod(master: str | None, environ: Mapping[str, str], credentials: Crede
     )
 
 
-def _access(
-    server: str,
-    source: str,
-    cluster: From[Cluster],
-    user: From[User],
-    environ: Mapping[str, str],
-    chosen: Chosen | None = None,
-) -> Access:
+def _access(chosen: Chosen, master: str | None, environ: Mapping[str, str]) -> Access:
+    cluster, source, entry = chosen.cluster, chosen.source, chosen.cluster.entry
+    server = master or entry.server
+    if not server:
+        raise AccessError(
+            Text(
+                "{source}: the cluster of context {context} has no server", source=source, context=repr(chosen.context)
+            ),
+            field="server",
+        )
     server = server if "://" in server else f"http://{server}"
-    entry = cluster.entry
     context = None
     if server.startswith("https://"):
         authority = cluster.content(
             entry.certificate_authority_data, entry.certificate_authority, "certificate-authority"
         )
         context = tls_context(authority, verify=not entry.insecure_skip_tls_verify)
-        _show_certificate(context, user)
+        _show_certificate(context, chosen.user)
     proxy = entry.proxy_url or proxy_for(server, environ)
     if proxy and not proxy.startswith(("http://", "https://")):
         raise AccessError(
@@ -161,12 +145,12 @@ def _access(
     return Access(
         server=server.rstrip("/"),
         ssl=context,
-        namespace=chosen.namespace if chosen else "default",
-        context=chosen.context if chosen else "",
+        namespace=chosen.namespace,
+        context=chosen.context,
         source=source,
         server_name=entry.tls_server_name,
         proxy=proxy,
-        credentials=_credentials(cluster, user, context),
+        credentials=_credentials(chosen, context),
     )
 
 
@@ -184,8 +168,8 @@ def _show_certificate(context: ssl.SSLContext, user: From[User]) -> None:
         )
 
 
-def _credentials(cluster: From[Cluster], user: From[User], context: ssl.SSLContext | None) -> Credentials:
-    entry = user.entry
+def _credentials(chosen: Chosen, context: ssl.SSLContext | None) -> Credentials:
+    user, entry = chosen.user, chosen.user.entry
     found: Credentials
     if entry.token_file:
         found = TokenFile(user.path(entry.token_file))
@@ -194,7 +178,7 @@ def _credentials(cluster: From[Cluster], user: From[User], context: ssl.SSLConte
     elif entry.username:
         found = Fixed(basic(entry.username, entry.password))
     elif entry.exec:
-        found = Program(entry.exec, user.file.parent, _described(cluster), context)
+        found = Program(entry.exec, user.file.parent, chosen.cluster.entry, context)
     elif entry.auth_provider:
         hint = Text(
             "Kubernetes dropped auth-provider in 1.26: get credentials through exec, as the provider's own tool sets up"
@@ -207,15 +191,3 @@ def _credentials(cluster: From[Cluster], user: From[User], context: ssl.SSLConte
     if entry.impersonate:
         return Impersonating(found, entry.impersonate, entry.impersonate_uid, entry.impersonate_groups)
     return found
-
-
-def _described(cluster: From[Cluster]) -> dict[str, Any]:
-    """The cluster as a credential program wants it told."""
-    entry = cluster.entry
-    return {
-        "server": entry.server,
-        "tls-server-name": entry.tls_server_name,
-        "insecure-skip-tls-verify": entry.insecure_skip_tls_verify,
-        "certificate-authority-data": entry.certificate_authority_data,
-        "proxy-url": entry.proxy_url,
-    }

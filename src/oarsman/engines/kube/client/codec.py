@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Literal, Protocol
@@ -49,7 +50,7 @@ class HasMeta(Protocol):
 
 
 class PartialObject(msgspec.Struct, frozen=True):
-    """An object of any kind; with `metadata_only` the server sends no more than this."""
+    """An object of any kind: what all of them have in common."""
 
     metadata: Meta
 
@@ -101,25 +102,13 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no place in a document")
 
 
-_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+_decoder: Callable[[Any], msgspec.json.Decoder[Any]] = functools.cache(msgspec.json.Decoder)
 _EVENTS = msgspec.json.Decoder(_Event)
-encode = _ENCODER.encode
-
-
-_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
-_LISTINGS: dict[Any, msgspec.json.Decoder[Any]] = {}
-
-
-def _decoder(view: Any) -> msgspec.json.Decoder[Any]:
-    if view not in _DECODERS:
-        _DECODERS[view] = msgspec.json.Decoder(view)
-    return _DECODERS[view]
+encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
 def _listings(view: Any) -> msgspec.json.Decoder[Any]:
-    if view not in _LISTINGS:
-        _LISTINGS[view] = msgspec.json.Decoder(Listing[view])
-    return _LISTINGS[view]
+    return _decoder(Listing[view])
 
 
 def decode(trying: str, body: bytes | msgspec.Raw, view: type[T]) -> T:

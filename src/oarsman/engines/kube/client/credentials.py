@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 from multidict import CIMultiDict
 
-from oarsman.engines.kube.client.kubeconfig import Exec
+from oarsman.engines.kube.client.kubeconfig import Cluster, Exec
 from oarsman.errors import AccessError
 from oarsman.text.sentence import Text, all_of
 
@@ -94,36 +94,31 @@ class _Credential(msgspec.Struct, frozen=True, rename="camel"):
 class Program:
     """Asks a program for credentials, and asks again shortly before they expire or when they are refused."""
 
-    def __init__(self, spec: Exec, folder: Path, cluster: Mapping[str, Any], tls: ssl.SSLContext | None) -> None:
+    def __init__(self, spec: Exec, folder: Path, cluster: Cluster, tls: ssl.SSLContext | None) -> None:
         if spec.api_version not in _API_VERSIONS:
-            hint = Text("known are {versions}", versions=all_of(_API_VERSIONS))
             raise AccessError(
                 Text(
-                    "the credential program {command} speaks {version}",
-                    command=spec.command,
-                    version=spec.api_version,
+                    "the credential program {command} speaks {version}", command=spec.command, version=spec.api_version
                 ),
-                hint=hint,
+                hint=Text("known are {versions}", versions=all_of(_API_VERSIONS)),
             )
         self._spec = spec
         # As kubectl does: a name is looked up on PATH, a relative path starts at the kubeconfig.
         self._command = str(folder / spec.command) if "/" in spec.command else spec.command
         self._interactive = spec.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
-        self._information = json.dumps(
-            {
-                "apiVersion": spec.api_version,
-                "kind": "ExecCredential",
-                "spec": {"interactive": self._interactive}
-                | ({"cluster": cluster} if spec.provide_cluster_info else {}),
-            }
-        )
+        told: dict[str, Any] = {"interactive": self._interactive}
+        if spec.provide_cluster_info:
+            told["cluster"] = msgspec.to_builtins(cluster)
+            del told["cluster"]["certificate-authority"]  # a path; programs are told of contents alone
+        self._information = json.dumps({"apiVersion": spec.api_version, "kind": "ExecCredential", "spec": told})
         self._tls = tls
         self._lock = asyncio.Lock()
         self._known: Mapping[str, str] | None = None
         self._expires: datetime | None = None
 
     async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
-        if self._known is not None and not renew and not self._expired():
+        expired = self._expires is not None and datetime.now(UTC) > self._expires - _BEFORE_EXPIRY
+        if self._known is not None and not renew and not expired:
             return self._known
         before = self._known
         async with self._lock:
@@ -131,9 +126,6 @@ class Program:
                 self._take(await self._run())
             assert self._known is not None
             return self._known
-
-    def _expired(self) -> bool:
-        return self._expires is not None and datetime.now(UTC) > self._expires - _BEFORE_EXPIRY
 
     def _take(self, output: bytes) -> None:
         try:
@@ -143,14 +135,10 @@ class Program:
                 Text("{command} did not answer with an ExecCredential: {why}", command=self._command, why=error)
             ) from error
         status = credential.status
-        if credential.api_version != self._spec.api_version or status is None:
+        given, asked = credential.api_version, self._spec.api_version
+        if given != asked or status is None:
             raise AccessError(
-                Text(
-                    "{command} answered {given}, asked for {asked}",
-                    command=self._command,
-                    given=credential.api_version,
-                    asked=self._spec.api_version,
-                )
+                Text("{command} answered {given}, asked for {asked}", command=self._command, given=given, asked=asked)
             )
         if status.client_certificate_data and self._tls:
             present_certificate(self._tls, status.client_certificate_data.encode(), status.client_key_data.encode())
@@ -169,23 +157,18 @@ class Program:
                 stderr=None if self._interactive else asyncio.subprocess.PIPE,
             )
         except OSError as error:
-            hint = self._spec.install_hint.strip() or Text(
-                "install it, or correct the user's exec.command in the kubeconfig"
-            )
+            way_out = Text("install it, or correct the user's exec.command in the kubeconfig")
             raise AccessError(
                 Text("cannot run the credential program {command}: {why}", command=self._command, why=error.strerror),
-                hint=hint,
+                hint=self._spec.install_hint.strip() or way_out,
             ) from error
         try:
             async with asyncio.timeout(None if self._interactive else _PATIENCE):
                 output, complaint = await process.communicate()
         except TimeoutError as error:
+            seconds = f"{_PATIENCE:.0f}"
             raise AccessError(
-                Text(
-                    "{command} gave no credentials within {seconds} s",
-                    command=self._command,
-                    seconds=f"{_PATIENCE:.0f}",
-                )
+                Text("{command} gave no credentials within {seconds} s", command=self._command, seconds=seconds)
             ) from error
         finally:
             if process.returncode is None:
@@ -193,13 +176,9 @@ class Program:
                 await process.wait()
         if process.returncode:
             last = (complaint or b"").decode(errors="replace").strip()[-500:]
+            code = process.returncode
             raise AccessError(
-                Text(
-                    "{command} failed with exit code {code}: {why}",
-                    command=self._command,
-                    code=process.returncode,
-                    why=last,
-                )
+                Text("{command} failed with exit code {code}: {why}", command=self._command, code=code, why=last)
             )
         return output
 
@@ -228,7 +207,8 @@ def proxy_for(server: str, environ: Mapping[str, str]) -> str | None:
     parts = urlsplit(server)
     host = (parts.hostname or "").rstrip(".")
     proxy = _either(environ, f"{parts.scheme}_proxy")
-    if not proxy or is_loopback(host) or _excepted(host, parts.port, _either(environ, "no_proxy")):
+    exceptions = (one.strip().lower() for one in _either(environ, "no_proxy").split(","))
+    if not proxy or is_loopback(host) or any(_matches(host, parts.port, one) for one in exceptions if one):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
@@ -240,10 +220,6 @@ def is_loopback(host: str) -> bool:
 
 def _either(environ: Mapping[str, str], name: str) -> str:
     return environ.get(name.upper()) or environ.get(name) or ""
-
-
-def _excepted(host: str, port: int | None, exceptions: str) -> bool:
-    return any(_matches(host, port, one.strip().lower()) for one in exceptions.split(",") if one.strip())
 
 
 def _matches(host: str, port: int | None, exception: str) -> bool:
@@ -273,12 +249,13 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 def tls_context(authority: bytes | None, *, verify: bool = True) -> ssl.SSLContext:
     """Trusts the given authority, or else those of the machine."""
     try:
-        made = ssl.create_default_context(cadata=_certificates(authority) if authority else None)
+        # PEM as text, DER as it is: that is how the ssl module tells them apart.
+        trusted = authority.decode() if authority and b"-----BEGIN" in authority else authority
+        made = ssl.create_default_context(cadata=trusted or None)
     except (ssl.SSLError, ValueError) as error:
         raise AccessError(Text("the certificate authority of the cluster cannot be read: {why}", why=error)) from error
-    made.verify_flags &= (
-        ~ssl.VERIFY_X509_STRICT
-    )  # many a cluster's own authority does not follow RFC 5280 to the letter
+    # Many a cluster's own authority does not follow RFC 5280 to the letter.
+    made.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not verify:
         made.check_hostname = False
         made.verify_mode = ssl.CERT_NONE
@@ -296,11 +273,6 @@ def present_certificate(made: ssl.SSLContext, certificate: bytes, key: bytes) ->
             made.load_cert_chain(certificate_file, key_file, password=_no_password)
         except (ssl.SSLError, ValueError) as error:
             raise AccessError(Text("the client certificate and its key cannot be used: {why}", why=error)) from error
-
-
-def _certificates(authority: bytes) -> str | bytes:
-    """PEM as text, DER as it is: that is how the ssl module tells them apart."""
-    return authority.decode() if b"-----BEGIN" in authority else authority
 
 
 def _no_password() -> str:

@@ -144,35 +144,21 @@ def from_answer(trying: str, status: int, body: bytes, retry_after: str | None =
         refusal = _REFUSALS.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         refusal = Refusal(message=body[:300].decode(errors="replace").strip())
-    return from_refusal(trying, status, refusal, _seconds(retry_after))
+    # In seconds: the form with a date is not used by API servers.
+    seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
+    return from_refusal(trying, status, refusal, seconds)
 
 
 def from_refusal(trying: str, status: int, refusal: Refusal, retry_after: float | None = None) -> ApiError:
-    status = status or refusal.code
+    status, reason, message = status or refusal.code, refusal.reason, refusal.message
     causes = (refusal.details and refusal.details.causes) or ()
     if retry_after is None and refusal.details:
         retry_after = refusal.details.retry_after_seconds
-    return _kind(status, refusal.reason, refusal.message, causes)(
-        trying,
-        refusal.message or Text("the server answered with status {status}", status=status),
-        status=status,
-        reason=refusal.reason,
-        causes=causes,
-        retry_after=retry_after,
-    )
-
-
-def _kind(status: int, reason: str, message: str, causes: Sequence[StatusCause]) -> type[ApiError]:
-    if reason == "AlreadyExists":
-        return AlreadyExists
+    kind = Unavailable if status >= 500 else _KINDS.get(status, ApiError)
     # A history that ends before the point we know: the cluster was restored from a backup.
     if any(cause.reason == "ResourceVersionTooLarge" for cause in causes) or "Too large resource version" in message:
-        return Gone
-    if status >= 500:
-        return Unavailable
-    return _KINDS.get(status, ApiError)
-
-
-def _seconds(header: str | None) -> float | None:
-    """Retry-After in seconds. The form with a date is not used by API servers."""
-    return float(header) if header and header.isdigit() else None
+        kind = Gone
+    if reason == "AlreadyExists":
+        kind = AlreadyExists
+    said = message or Text("the server answered with status {status}", status=status)
+    return kind(trying, said, status=status, reason=reason, causes=causes, retry_after=retry_after)

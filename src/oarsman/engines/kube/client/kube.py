@@ -7,64 +7,37 @@ import random
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from types import TracebackType
-from typing import Any, Final, Self
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+from urllib.parse import urlencode
 
-from oarsman.engines.kube.client import requests
-from oarsman.engines.kube.client.access import Access
 from oarsman.engines.kube.client.codec import (
     WHOLE,
     ListPage,
-    PartialObject,
     T,
     WatchChange,
     decode,
     decode_change,
     decode_list,
+    encode,
 )
-from oarsman.engines.kube.client.errors import ApiError, Conflict, Gone, NotFound
-from oarsman.engines.kube.client.requests import PatchKind, Request, Selection
+from oarsman.engines.kube.client.errors import Conflict, Gone, NotFound
 from oarsman.engines.kube.client.resources import PODS, Resource
-from oarsman.engines.kube.client.transport import Bucket, HttpTransport, Observe
-from oarsman.version import __version__
+from oarsman.engines.kube.client.transport import Request, Transport
 
 _WATCH_SECONDS: Final = (300, 600)  # after which the server ends a watch; spread, so that not all end at once
 _DEAD_AFTER: Final = 30  # seconds past that end
 _DISCOVERY_SECONDS: Final = 60.0
+_JSON: Final = "application/json"
+_PATCHES: Final = {"merge": "application/merge-patch+json", "apply": "application/apply-patch+yaml"}  # JSON is YAML
+_METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}  # others: GET
 
 
-class Kube:
+@dataclass(eq=False)
+class Kube(Transport):
     """A thin client: one session, plain JSON, views instead of models."""
 
-    def __init__(
-        self,
-        access: Access,
-        *,
-        user_agent: str = f"oarsman/{__version__}",
-        concurrency: int = 64,
-        rate: tuple[float, int] | None = None,
-        observe: Observe | None = None,
-        timeout: float = 30.0,
-    ) -> None:
-        self.access = access
-        self._transport = HttpTransport(
-            access,
-            user_agent=user_agent,
-            concurrency=concurrency,
-            bucket=Bucket(*rate) if rate else None,
-            observe=observe,
-            timeout=timeout,
-        )
-        self._discovered: dict[str, tuple[float, frozenset[str]]] = {}
-
-    async def __aenter__(self) -> Self:
-        await self._transport.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._transport.close()
+    _discovered: dict[str, tuple[float, frozenset[str]]] = field(default_factory=dict, init=False, repr=False)
 
     async def get(
         self,
@@ -73,21 +46,19 @@ class Kube:
         namespace: str | None = None,
         *,
         view: type[T] = WHOLE,
-        subresource: str | None = None,
+        subresource: str = "",
     ) -> T:
-        return await self._ask(requests.get(resource, name, namespace, subresource), view)
+        return await self._ask(_request("get", resource, namespace, name, subresource), view)
 
     async def create(
-        self,
-        resource: Resource,
-        body: Mapping[str, Any],
-        namespace: str | None = None,
-        *,
-        view: type[T] = WHOLE,
-        dry_run: bool = False,
+        self, resource: Resource, body: Mapping[str, Any], namespace: str | None = None, *, view: type[T] = WHOLE
     ) -> T:
         """In the namespace given, or else the one the body names."""
-        return await self._ask(requests.create(resource, body, namespace, dry_run=dry_run), view)
+        metadata = body.get("metadata") or {}
+        name = metadata.get("name") or metadata.get("generateName", "") + "*"
+        return await self._ask(
+            _request("create", resource, namespace or metadata.get("namespace"), name, body=body), view
+        )
 
     async def replace(
         self,
@@ -96,36 +67,28 @@ class Kube:
         body: Mapping[str, Any],
         namespace: str | None = None,
         *,
-        subresource: str | None = None,
+        subresource: str = "",
         view: type[T] = WHOLE,
     ) -> T:
         """The body should name the version it replaces: when a connection breaks, HTTP allows a PUT to be repeated."""
-        return await self._ask(requests.replace(resource, name, body, namespace, subresource), view)
+        return await self._ask(_request("update", resource, namespace, name, subresource, body=body), view)
 
     async def patch(
         self,
         resource: Resource,
         name: str,
-        body: object,
+        body: Mapping[str, Any],
         namespace: str | None = None,
         *,
-        kind: PatchKind = "merge",
-        subresource: str | None = None,
+        kind: Literal["merge", "apply"] = "merge",
+        subresource: str = "",
         view: type[T] = WHOLE,
-        field_manager: str | None = None,
+        field_manager: str = "",
         force: bool = False,
     ) -> T:
-        """`body` is a mapping; for kind "json", a list of operations."""
-        request = requests.patch(
-            resource,
-            name,
-            body,
-            namespace,
-            kind=kind,
-            subresource=subresource,
-            field_manager=field_manager,
-            force=force,
-        )
+        manager = field_manager or ("oarsman" if kind == "apply" else "")
+        query = {"fieldManager": manager, "force": "true" if force else ""}
+        request = _request("patch", resource, namespace, name, subresource, query, body=body, content=_PATCHES[kind])
         return await self._ask(request, view)
 
     async def delete(
@@ -135,13 +98,12 @@ class Kube:
         namespace: str | None = None,
         *,
         uid: str | None = None,
-        grace: int | None = None,
         propagation: str = "Background",
     ) -> bool:
         """False: it was gone already, or what has the name now is another one."""
-        request = requests.delete(resource, name, namespace, uid=uid, grace=grace, propagation=propagation)
+        options = {"propagationPolicy": propagation} | ({"preconditions": {"uid": uid}} if uid else {})
         try:
-            await self._transport.ask(request)
+            await self.ask(_request("delete", resource, namespace, name, body=options))
         except NotFound:
             return False
         except Conflict as conflict:
@@ -149,18 +111,6 @@ class Kube:
                 return False
             raise
         return True
-
-    async def delete_all(self, resource: Resource, namespace: str | None, *, labels: str) -> None:
-        try:
-            await self._transport.ask(
-                requests.delete_all(Selection(resource=resource, namespace=namespace, labels=labels))
-            )
-        except ApiError as error:
-            if error.status != 405:  # services, for one, can only be deleted one by one on older servers
-                raise
-            for found in await self.list(resource, namespace, labels=labels, metadata_only=True, view=PartialObject):
-                meta = found.metadata
-                await self.delete(resource, meta.name, meta.namespace or None, uid=meta.uid)
 
     async def pages(
         self,
@@ -171,17 +121,15 @@ class Kube:
         fields: str = "",
         size: int = 500,
         view: type[T] = WHOLE,
-        metadata_only: bool = False,
     ) -> AsyncGenerator[ListPage[T], None]:
         """When the server forgets where we were, the list starts over, with a page that says it is the first."""
-        selection = Selection(
-            resource=resource, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
-        )
         after, restarts = "", 0
         while True:
-            request = requests.page(selection, size=size, after=after)
+            limit = str(size) if size else ""
+            query = {"labelSelector": labels, "fieldSelector": fields, "limit": limit, "continue": after}
+            request = _request("list", resource, namespace, query=query)
             try:
-                listing = decode_list(request.trying, await self._transport.ask(request), view)
+                listing = decode_list(request.trying, await self.ask(request), view)
             except Gone:
                 if not after:
                     raise
@@ -202,12 +150,9 @@ class Kube:
         fields: str = "",
         size: int = 500,
         view: type[T] = WHOLE,
-        metadata_only: bool = False,
     ) -> builtins.list[T]:
         items: builtins.list[T] = []
-        async for page in self.pages(
-            resource, namespace, labels=labels, fields=fields, size=size, view=view, metadata_only=metadata_only
-        ):
+        async for page in self.pages(resource, namespace, labels=labels, fields=fields, size=size, view=view):
             if page.first:
                 items.clear()
             items += page.items
@@ -222,16 +167,14 @@ class Kube:
         fields: str = "",
         since: str,
         view: type[T] = WHOLE,
-        metadata_only: bool = False,
         opened: Callable[[], None] | None = None,
     ) -> AsyncGenerator[WatchChange[T], None]:
         """Changes after the version `since`, until the server ends it. `opened` is called once the server agreed."""
-        selection = Selection(
-            resource=resource, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
-        )
         seconds = random.randint(*_WATCH_SECONDS)
-        request = requests.watch(selection, since=since, seconds=seconds)
-        async with self._transport.stream(request, quiet=seconds + _DEAD_AFTER) as lines:
+        query = {"labelSelector": labels, "fieldSelector": fields, "watch": "true", "allowWatchBookmarks": "true"}
+        query |= {"resourceVersion": since, "timeoutSeconds": str(seconds)}
+        request = _request("watch", resource, namespace, query=query)
+        async with self.stream(request, quiet=seconds + _DEAD_AFTER) as lines:
             if opened:
                 opened()
             async for line in lines:
@@ -250,23 +193,19 @@ class Kube:
         since_seconds: int | None = None,
         since_time: str | None = None,
         timestamps: bool = False,
-        previous: bool = False,
     ) -> AsyncGenerator[bytes, None]:
         """Lines without their ends, however long."""
         query = {
-            "container": container,
-            "follow": "true" if follow else None,
-            "tailLines": tail,
-            "sinceSeconds": since_seconds,
-            "sinceTime": since_time,
-            "timestamps": "true" if timestamps else None,
-            "previous": "true" if previous else None,
+            "container": container or "",
+            "follow": "true" if follow else "",
+            "tailLines": "" if tail is None else str(tail),
+            "sinceSeconds": "" if since_seconds is None else str(since_seconds),
+            "sinceTime": since_time or "",
+            "timestamps": "true" if timestamps else "",
         }
-        request = requests.log(
-            PODS, pod, namespace, {key: str(value) for key, value in query.items() if value is not None}
-        )
+        request = _request("get", PODS, namespace, pod, "log", query, accept="*/*")
         # A program may be silent for days; only the kernel's probes tell then whether the server is there.
-        async with self._transport.stream(request, quiet=None if follow else _DEAD_AFTER) as lines:
+        async with self.stream(request, quiet=None if follow else _DEAD_AFTER) as lines:
             async for line in lines:
                 yield line
 
@@ -289,20 +228,50 @@ class Kube:
         return resource.plural in plurals
 
     async def raw(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object | None = None,
-        headers: Mapping[str, str] | None = None,
-        view: type[T] = WHOLE,
-    ) -> T:
-        """For what is left. With `view=bytes` the answer comes as it is."""
-        request = requests.raw(method, path, query or {}, body, headers)
-        if view is bytes:
-            return await self._transport.ask(request)  # type: ignore[return-value]  # T is bytes here
-        return await self._ask(request, view)
+        self, method: str, path: str, *, body: object | None = None, headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """For what is left."""
+        request = Request(
+            verb=method.lower(),
+            method=method,
+            target=path,
+            plural="",
+            trying=f"{method} {path}",
+            headers={"Accept": _JSON, **({} if body is None else {"Content-Type": _JSON}), **(headers or {})},
+            body=None if body is None else encode(body),
+        )
+        return await self._ask(request, WHOLE)
 
     async def _ask(self, request: Request, view: type[T]) -> T:
-        return decode(request.trying, await self._transport.ask(request), view)
+        return decode(request.trying, await self.ask(request), view)
+
+
+def _request(
+    verb: str,  # as the server's own metrics and its RBAC call it
+    resource: Resource,
+    namespace: str | None,
+    name: str = "",
+    subresource: str = "",
+    query: Mapping[str, str] | None = None,
+    *,
+    body: object | None = None,
+    accept: str = _JSON,
+    content: str = _JSON,
+) -> Request:
+    """About one object, or about all of a namespace or of the cluster. Empty parts of the query are left out."""
+    what = f"{verb} {resource.plural}/{subresource}" if subresource else f"{verb} {resource.plural}"
+    if name:
+        what += f" {namespace}/{name}" if namespace else f" {name}"
+    elif namespace:
+        what += f" in {namespace}"
+    path = resource.path(namespace, None if verb == "create" else name, subresource)
+    asked = urlencode({key: value for key, value in (query or {}).items() if value})
+    return Request(
+        verb=verb,
+        method=_METHODS.get(verb, "GET"),
+        target=f"{path}?{asked}" if asked else path,
+        plural=resource.plural,
+        trying=what,
+        headers={"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content},
+        body=None if body is None else encode(body),
+    )

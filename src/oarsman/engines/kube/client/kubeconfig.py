@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import yaml
@@ -128,15 +129,11 @@ class From(Generic[Kind]):
 class Chosen:
     """All that one context says."""
 
-    context: str
-    namespace: str
+    source: str  # for messages
+    context: str = ""
+    namespace: str = "default"
     cluster: From[Cluster]
     user: From[User]
-
-
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
 
 
 def choose(files: Sequence[Path], context: str | None = None) -> Chosen:
@@ -145,57 +142,50 @@ def choose(files: Sequence[Path], context: str | None = None) -> Chosen:
     where = ", ".join(str(file) for file in files)
     wanted = context or next((one.current_context for _, one in documents if one.current_context), None)
     contexts = {one.name: one.context for _, document in reversed(documents) for one in document.contexts or ()}
+    known = Text("contexts to choose from: {names}", names=", ".join(sorted(contexts)) or Text("none"))
     if wanted is None:
-        raise AccessError(Text("{where}: no current-context is set", where=where), hint=_hint(contexts))
+        raise AccessError(Text("{where}: no current-context is set", where=where), hint=known)
+    named = repr(wanted)
     if wanted not in contexts:
-        raise AccessError(
-            Text("{where}: there is no context named {wanted}", where=where, wanted=repr(wanted)),
-            field="context",
-            hint=_hint(contexts),
-        )
+        message = Text("{where}: there is no context named {wanted}", where=where, wanted=named)
+        raise AccessError(message, field="context", hint=known)
     chosen = contexts[wanted]
-    clusters = _first((file, document.clusters) for file, document in documents)
-    users = _first((file, document.users) for file, document in documents)
+    clusters = _first((one.name, From(file, one.cluster)) for file, each in documents for one in each.clusters or ())
+    users = _first((one.name, From(file, one.user)) for file, each in documents for one in each.users or ())
     if chosen.cluster not in clusters:
-        hint = Text("clusters described there: {names}", names=", ".join(clusters) or Text("none"))
         raise AccessError(
             Text(
                 "{where}: context {wanted} is about cluster {cluster}, not described",
                 where=where,
-                wanted=repr(wanted),
+                wanted=named,
                 cluster=repr(chosen.cluster),
             ),
-            hint=hint,
+            hint=Text("clusters described there: {names}", names=", ".join(clusters) or Text("none")),
         )
-    cluster_file, cluster = clusters[chosen.cluster]
-    user_file, user = users.get(chosen.user, (cluster_file, None))
-    if user is None and chosen.user:
-        hint = Text("users described there: {names}", names=", ".join(users) or Text("none"))
+    cluster = clusters[chosen.cluster]
+    if chosen.user and chosen.user not in users:
         raise AccessError(
             Text(
                 "{where}: context {wanted} is for user {user}, not described",
                 where=where,
-                wanted=repr(wanted),
+                wanted=named,
                 user=repr(chosen.user),
             ),
-            hint=hint,
+            hint=Text("users described there: {names}", names=", ".join(users) or Text("none")),
         )
     return Chosen(
+        source=os.pathsep.join(str(file) for file in files),
         context=wanted,
         namespace=chosen.namespace or "default",
-        cluster=From(cluster_file, cluster.cluster),
-        user=From(user_file, user.user if user else User()),
+        cluster=cluster,
+        user=users.get(chosen.user) or From(cluster.file, User()),
     )
 
 
-_Entry = TypeVar("_Entry", bound=_Named)
-
-
-def _first(entries: Iterable[tuple[Path, Sequence[_Entry] | None]]) -> dict[str, tuple[Path, _Entry]]:
-    found: dict[str, tuple[Path, _Entry]] = {}
-    for file, several in entries:
-        for one in several or ():
-            found.setdefault(one.name, (file, one))
+def _first(entries: Iterable[tuple[str, Kind]]) -> dict[str, Kind]:
+    found: dict[str, Kind] = {}
+    for name, entry in entries:
+        found.setdefault(name, entry)
     return found
 
 
@@ -218,7 +208,3 @@ def _read(file: Path) -> _Document:
             Text("{file} is not a kubeconfig: {why}", file=file, why=error),
             hint=Text("compare it with `kubectl config view`"),
         ) from error
-
-
-def _hint(contexts: Iterable[str]) -> str:
-    return Text("contexts to choose from: {names}", names=", ".join(sorted(contexts)) or Text("none"))

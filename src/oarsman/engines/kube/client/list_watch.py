@@ -33,26 +33,6 @@ class Pauses(Backoff):
     refused: float = 30.0  # after an answer that only a person can change
     silence: float = 150.0  # the least that counts as suspicious, from a server that was heard regularly
 
-    def after_refusal(self) -> float:
-        return self.spread(self.refused)
-
-
-class Pulse:
-    """Learns from a regular sign of life how long silence is normal; a server that gives none is never suspected."""
-
-    def __init__(self, least: float) -> None:
-        self._least = least
-        self._last: float | None = None
-        self._normal: float | None = None
-
-    def heard(self, now: float, *, regular: bool) -> float | None:
-        """When something must have been heard again; None: nothing can be expected."""
-        if regular:
-            if self._last is not None:
-                self._normal = now - self._last
-            self._last = now
-        return None if self._normal is None else now + max(self._least, 3 * self._normal)
-
 
 Trouble = ApiError | AccessError
 _AT_ONCE: Final = 100  # changes told before others get a turn
@@ -92,15 +72,9 @@ class ListWatch(Generic[T]):
         view: type[T] = WHOLE,
         labels: str = "",
         fields: str = "",
-        metadata_only: bool = False,
     ) -> None:
         self._kube, self._resource, self._namespace = kube, resource, namespace
-        self._selection: dict[str, Any] = {
-            "labels": labels,
-            "fields": fields,
-            "view": view,
-            "metadata_only": metadata_only,
-        }
+        self._selection: dict[str, Any] = {"labels": labels, "fields": fields, "view": view}
         self._patience, self._pauses = patience, pauses
         self._version = ""  # everything up to it was told
         self._must_list = True
@@ -146,9 +120,9 @@ class ListWatch(Generic[T]):
         yield Listed([], version, last=True, restored=restored)
 
     async def _watch(self) -> AsyncGenerator[WatchChange[T], None]:
-        """Until the server ends it. Bookmarks are the server's pulse: one that had it and falls silent is left."""
+        """Until the server ends it, or is silent for much longer than between its bookmarks; some servers send none."""
         now = asyncio.get_running_loop().time
-        pulse, deadline = Pulse(self._pauses.silence), None
+        bookmark = normal = deadline = None
         watched = self._kube.watch(
             self._resource, self._namespace, since=self._version, opened=self._well, **self._selection
         )
@@ -162,7 +136,10 @@ class ListWatch(Generic[T]):
                     raise Unavailable(trying, Text("the server has fallen silent"), reason="Timeout") from error
                 if change is None:
                     return
-                deadline = pulse.heard(now(), regular=change.type == "BOOKMARK")
+                if change.type == "BOOKMARK":
+                    normal, bookmark = None if bookmark is None else now() - bookmark, now()
+                if normal is not None:
+                    deadline = now() + max(self._pauses.silence, 3 * normal)
                 self._failures = 0
                 yield change
                 version = _version_of(change)
@@ -186,7 +163,7 @@ class ListWatch(Generic[T]):
             return self._pauses.after(self._failures) if self._failures > 1 else 0.0
         self.trouble = str(error)
         if isinstance(error, AccessError) or not error.retryable:
-            return self._pauses.after_refusal()
+            return self._pauses.spread(self._pauses.refused)
         return max(self._pauses.after(self._failures), error.retry_after or 0.0)
 
 

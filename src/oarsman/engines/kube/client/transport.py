@@ -8,10 +8,11 @@ import io
 import random
 import socket
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import KW_ONLY, dataclass
 from itertools import count
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import aiohttp
 from multidict import CIMultiDict
@@ -20,9 +21,9 @@ from yarl import URL
 from oarsman.backoff import Backoff
 from oarsman.engines.kube.client.access import Access
 from oarsman.engines.kube.client.errors import TooManyRequests, Unauthorized, Unavailable, from_answer
-from oarsman.engines.kube.client.requests import Request
 from oarsman.errors import AccessError
 from oarsman.text.sentence import Text
+from oarsman.version import __version__
 
 Observe = Callable[[str, str, int, float], None]  # verb, plural, status (0: no answer), seconds
 Answer = TypeVar("Answer")
@@ -33,6 +34,22 @@ _LONGEST_PAUSE = 30.0  # however long the server asks for
 _CONNECT = 10.0  # seconds for TCP and TLS
 _FAREWELL = 0.05
 _LARGE = 2**20  # aiohttp wants bodies beyond this as a file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    verb: str
+    method: str
+    target: str  # path and query
+    plural: str
+    trying: str  # "create pods default/pi", for messages
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether sending it again when it may have arrived does no harm."""
+        return self.method in ("GET", "DELETE")
 
 
 class Bucket:
@@ -53,40 +70,36 @@ class Bucket:
             await asyncio.sleep(-self._tokens / self._rate)
 
 
-class HttpTransport:
+@dataclass(eq=False)
+class Transport:
     """One session of keep-alive connections. Streams, once open, do not count against the concurrency."""
 
-    def __init__(
-        self,
-        access: Access,
-        *,
-        user_agent: str,
-        concurrency: int,
-        bucket: Bucket | None,
-        observe: Observe | None,
-        timeout: float,
-    ) -> None:
-        self._access = access
-        self._user_agent = user_agent
-        self._room = asyncio.Semaphore(concurrency)
-        self._bucket = bucket
-        self._observe = observe
-        self._seconds = timeout
-        self._limits = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT)
+    access: Access
+    _: KW_ONLY
+    concurrency: int = 64
+    rate: tuple[float, int] | None = None
+    observe: Observe | None = None
+    timeout: float = 30.0
+
+    def __post_init__(self) -> None:
+        self._room = asyncio.Semaphore(self.concurrency)
+        self._bucket = Bucket(*self.rate) if self.rate else None
+        self._limits = aiohttp.ClientTimeout(total=self.timeout, sock_connect=_CONNECT)
         self._session: aiohttp.ClientSession | None = None
         self._cut_short = False
 
-    async def open(self) -> None:
-        headers = {"User-Agent": self._user_agent}
-        if self._access.local:
+    async def __aenter__(self) -> Self:
+        headers = {"User-Agent": f"oarsman/{__version__}"}
+        if self.access.local:
             headers["Accept-Encoding"] = "identity"  # packing costs both sides more than the loopback does
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._access.ssl or True, keepalive_timeout=30),
+            connector=aiohttp.TCPConnector(limit=0, ssl=self.access.ssl or True, keepalive_timeout=30),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=headers,
         )
+        return self
 
-    async def close(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._session:
             await self._session.close()
             self._session = None
@@ -118,7 +131,7 @@ class HttpTransport:
         async def attempt(renew: bool) -> aiohttp.ClientResponse:
             async with self._room:
                 with _named_trouble(request):
-                    async with asyncio.timeout(self._seconds):
+                    async with asyncio.timeout(self.timeout):
                         return await self._send(request, limits, renew=renew)
 
         answer = await self._persist(request, attempt)
@@ -154,7 +167,7 @@ class HttpTransport:
         if self._bucket:
             await self._bucket.take()
         headers = CIMultiDict(request.headers)
-        headers.extend(await self._access.headers(renew=renew))
+        headers.extend(await self.access.headers(renew=renew))
         body: object = request.body
         if request.body and len(request.body) > _LARGE:
             body = io.BytesIO(request.body)
@@ -162,19 +175,19 @@ class HttpTransport:
         try:
             answer = await self._session.request(
                 request.method,
-                URL(self._access.server + request.target, encoded=True),
+                URL(self.access.server + request.target, encoded=True),
                 data=body,
                 headers=headers,
                 timeout=limits,
                 allow_redirects=False,
-                proxy=self._access.proxy,
-                server_hostname=self._access.server_name or None,
+                proxy=self.access.proxy,
+                server_hostname=self.access.server_name or None,
             )
             status = answer.status
         finally:
             self._cut_short |= status == 0
-            if self._observe:
-                self._observe(request.verb, request.plural, status, time.perf_counter() - started)
+            if self.observe:
+                self.observe(request.verb, request.plural, status, time.perf_counter() - started)
         if status < 300:
             return answer
         async with answer:

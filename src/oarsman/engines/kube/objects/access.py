@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from oarsman.engines.kube.objects.common import Object, metadata
+from oarsman.engines.kube.client import resources as kinds
+from oarsman.engines.kube.objects.common import Object, owned
 from oarsman.job.job import Job
-
-_RBAC = "rbac.authorization.k8s.io"
 
 
 def account_name(job: Job) -> str:
@@ -14,7 +13,7 @@ def account_name(job: Job) -> str:
 
 
 def service_account(job: Job) -> Object:
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(job, account_name(job))}
+    return owned(job, kinds.SERVICE_ACCOUNTS, account_name(job))
 
 
 def role(job: Job) -> Object:
@@ -22,19 +21,10 @@ def role(job: Job) -> Object:
     rules: list[Object] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
     if workers:
         rules.append({"apiGroups": [""], "resources": ["pods/exec"], "resourceNames": workers, "verbs": ["create"]})
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "Role",
-        "metadata": metadata(job, job.launcher_host),
-        "rules": rules,
-    }
+    return owned(job, kinds.ROLES, job.launcher_host, rules=rules)
 
 
 def role_binding(job: Job) -> Object:
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "RoleBinding",
-        "metadata": metadata(job, job.launcher_host),
-        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": job.launcher_host},
-        "subjects": [{"kind": "ServiceAccount", "name": account_name(job), "namespace": job.namespace}],
-    }
+    role = {"apiGroup": kinds.ROLES.group, "kind": "Role", "name": job.launcher_host}
+    account = {"kind": "ServiceAccount", "name": account_name(job), "namespace": job.namespace}
+    return owned(job, kinds.ROLE_BINDINGS, job.launcher_host, roleRef=role, subjects=[account])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from oarsman import names
+from oarsman.engines.kube.client.resources import Resource
 from oarsman.job.job import ApiVersion, Job
 
 
@@ -35,15 +36,14 @@ def owner(job: Job) -> Object:
     }
 
 
-def metadata(job: Job, name: str, **more: Any) -> Object:
-    """Of objects other than pods. `app` is the label upstream puts there; ours lets us watch our own alone."""
+def owned(job: Job, resource: Resource, name: str, **parts: Any) -> Object:
+    """An object other than a pod. `app` is the label upstream puts there; ours lets us watch our own alone."""
     labels = {"app": job.name, names.LABEL_JOB: job.name, names.LABEL_OPERATOR: OPERATOR_NAMES[job.api_version]}
     return {
-        "name": name,
-        "namespace": job.namespace,
-        "labels": labels | more.pop("labels", {}),
-        "ownerReferences": [owner(job)],
-        **more,
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name, "namespace": job.namespace, "labels": labels, "ownerReferences": [owner(job)]},
+        **parts,
     }
 
 
@@ -51,12 +51,13 @@ def selector(job: Job) -> dict[str, str]:
     return {names.LABEL_OPERATOR: OPERATOR_NAMES[job.api_version], names.LABEL_JOB: job.name}
 
 
-def pod_labels(job: Job, role: str, index: int | None) -> dict[str, str]:
+def pod_labels(job: Job, index: int | None) -> dict[str, str]:
+    """Of a worker, or, without an index, of the launcher."""
+    role = LAUNCHER if index is None else WORKER
     labels = {**selector(job), names.LABEL_ROLE: role}
-    shift = int(job.run_launcher_as_worker)
-    if role == WORKER and index is not None:
-        labels[names.LABEL_INDEX] = str(index + shift)
-    elif role == LAUNCHER and shift:
+    if index is not None:
+        labels[names.LABEL_INDEX] = str(index + int(job.run_launcher_as_worker))
+    elif job.run_launcher_as_worker:
         labels[names.LABEL_INDEX] = "0"
     if job.api_version is ApiVersion.V1:  # the labels of both of its earlier operators
         labels |= {

@@ -9,13 +9,13 @@ from typing import Final
 
 from oarsman import names
 from oarsman.engines.kube import ssh
+from oarsman.engines.kube.client.resources import CONFIG_MAPS
 from oarsman.engines.kube.objects import preparation as preparing
-from oarsman.engines.kube.objects.common import KubeOptions, Object, host, metadata
+from oarsman.engines.kube.objects.common import KubeOptions, Object, host, owned
 from oarsman.engines.kube.objects.preparation import PodPreparation
 from oarsman.job import mpi
 from oarsman.job.job import Job, Transport
 
-SSH_CONFIG: Final = "ssh_config"
 _EVERYWHERE: Final = ("passwd.sh", "barrier.sh", "launch.sh")
 _SCRIPTS: Final = {Transport.SSH: ("worker.sh", "ssh.sh"), Transport.EXEC: (names.KUBEXEC,)}
 
@@ -34,10 +34,10 @@ def config_map(
         **{script: _text(script) for script in (*_EVERYWHERE, *_SCRIPTS[job.transport])},
     }
     if job.transport is Transport.SSH:
-        data[SSH_CONFIG] = ssh.client_config(job)
+        data["ssh_config"] = ssh.client_config(job)
     if preparation:
         data |= {preparing.SCRIPT: _text(preparing.SCRIPT), **preparation.data}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(job, name(job)), "data": data}
+    return owned(job, CONFIG_MAPS, name(job), data=data)
 
 
 def published(data: Mapping[str, str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from oarsman import names
 from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.client.resources import Resource
-from oarsman.engines.kube.objects.common import KubeOptions, Object, metadata
+from oarsman.engines.kube.objects.common import KubeOptions, Object, owned
 from oarsman.engines.kube.objects.pod import PodDraft
 from oarsman.job.job import Job, LauncherCreation, Role
 from oarsman.manifest.quantity import parse
@@ -54,7 +54,7 @@ def pod_group(job: Job, options: KubeOptions, priorities: Mapping[str, int] | No
     policy = job.run_policy.scheduling
     asked = policy.min_available if policy is not None else None
     members = min(asked, together(job)) if asked is not None else together(job)
-    minimum = policy.min_resources if policy is not None and policy.min_resources is not None else None
+    minimum = policy.min_resources if policy is not None else None
     amounts = minimum if minimum is not None else min_resources(job, members, priorities or {})
     spec: Object = {"minMember": members}
     if amounts is not None:
@@ -64,13 +64,7 @@ def pod_group(job: Job, options: KubeOptions, priorities: Mapping[str, int] | No
         spec |= {"queue": queue, "priorityClassName": priority_class(job)}
     else:
         spec["scheduleTimeoutSeconds"] = (policy.schedule_timeout_seconds if policy else None) or 0
-    kind = resource(chosen)
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": metadata(job, job.name),
-        "spec": {name: value for name, value in spec.items() if value != ""},
-    }
+    return owned(job, resource(chosen), job.name, spec={name: value for name, value in spec.items() if value != ""})
 
 
 def differs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:

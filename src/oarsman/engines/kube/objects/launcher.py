@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from oarsman import names
+from oarsman.engines.kube.client.resources import JOBS
 from oarsman.engines.kube.objects import gang, secret
-from oarsman.engines.kube.objects.common import LAUNCHER, KubeOptions, Object, host, metadata, owner
+from oarsman.engines.kube.objects.common import LAUNCHER, KubeOptions, Object, host, owned
 from oarsman.engines.kube.objects.pod import PodDraft
 from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation, barrier_seconds
 from oarsman.engines.kube.ssh import known_hosts_files
@@ -20,48 +21,32 @@ from oarsman.job.launch import rewrite, with_tags
 from oarsman.plan import placement
 
 BARRIER: Final = "oarsman-barrier"
-KUBECTL: Final = "kubectl-delivery"
 _KUBECTL_DIR: Final = "/opt/kube"
 _COPY_KUBECTL: Final = 'cp "$(command -v kubectl)" "$TARGET_DIR/kubectl"'
 _AGENTS: Final = {Transport.SSH: "ssh.sh", Transport.EXEC: names.KUBEXEC}
 
 
 def launcher(job: Job, attempt: int, options: KubeOptions, preparation: PodPreparation = NOTHING) -> Object:
-    draft = PodDraft(job, job.launcher, LAUNCHER, index=None, options=options, preparation=preparation)
+    draft = PodDraft(job, None, options, preparation)
     draft.annotations[names.ANNOTATION_ATTEMPT] = str(attempt)
     draft.spec["restartPolicy"] = "Never"  # the plan decides about another try
     draft.main.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")  # its last words, without reading logs
-    _leave_host_network(draft)
+    if draft.spec.get("hostNetwork") and not job.run_launcher_as_worker and job.workers:
+        # mpirun takes a worker that shares its address for itself, and would run that worker's ranks in here.
+        # A launcher that takes no ranks needs no host network; it reaches its workers, and they reach it, from any.
+        del draft.spec["hostNetwork"]
+        draft.spec.pop("dnsPolicy", None)
     draft.export(_variables(job, options, preparation))
     _run(draft, options)
     draft.prepare()
     gang.decorate(draft, job, options)
     if job.launcher_kind is LauncherKind.POD:
-        return _pod(draft, job)
-    annotations = {names.ANNOTATION_ATTEMPT: str(attempt)}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": metadata(job, job.launcher_host, annotations=annotations),
-        # No second pod beside one that is still ending, where the server knows how to promise that.
-        "spec": {"backoffLimit": 0, "podReplacementPolicy": "Failed", "template": draft.template()},
-    }
-
-
-def _leave_host_network(draft: PodDraft) -> None:
-    """mpirun takes a worker that shares its address for itself, and would run that worker's ranks in here.
-
-    A launcher that takes no ranks needs no host network; it reaches its workers, and they reach it, from any.
-    """
-    if draft.spec.get("hostNetwork") and not draft.job.run_launcher_as_worker and draft.job.workers:
-        del draft.spec["hostNetwork"]
-        draft.spec.pop("dnsPolicy", None)
-
-
-def _pod(draft: PodDraft, job: Job) -> Object:
-    template = draft.template()
-    template["metadata"] |= {"name": job.launcher_host, "namespace": job.namespace, "ownerReferences": [owner(job)]}
-    return {"apiVersion": "v1", "kind": "Pod", **template}
+        return draft.pod()
+    # No second pod beside one that is still ending, where the server knows how to promise that.
+    spec = {"backoffLimit": 0, "podReplacementPolicy": "Failed", "template": draft.template()}
+    made = owned(job, JOBS, job.launcher_host, spec=spec)
+    made["metadata"]["annotations"] = {names.ANNOTATION_ATTEMPT: str(attempt)}
+    return made
 
 
 def _variables(job: Job, options: KubeOptions, preparation: PodPreparation) -> dict[str, str]:
@@ -181,7 +166,7 @@ def _deliver_kubectl(draft: PodDraft, options: KubeOptions) -> None:
     job = draft.job
     amounts = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
     container = {
-        "name": KUBECTL,
+        "name": "kubectl-delivery",
         "image": options.kubectl_image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/bin/sh", "-c", _COPY_KUBECTL],

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from oarsman import names
 from oarsman.engines.kube import environments
-from oarsman.engines.kube.objects import config_map, secret
-from oarsman.engines.kube.objects.common import KubeOptions, Object, pod_labels
-from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation
-from oarsman.job.job import Job, RestartPolicy, Role
+from oarsman.engines.kube.objects import config_map
+from oarsman.engines.kube.objects.common import KubeOptions, Object, owner, pod_labels
+from oarsman.engines.kube.objects.preparation import PodPreparation
+from oarsman.job.job import Job, RestartPolicy
 
 CONFIG: Final = "mpi-job-config"
 SSH_AUTH: Final = "ssh-auth"
@@ -28,39 +28,29 @@ _KEPT_BY_INIT: Final = ("image", "imagePullPolicy", "securityContext")
 class PodDraft:
     """A pod template being completed. The user's own words are never overwritten without need."""
 
-    def __init__(
-        self,
-        job: Job,
-        role: Role,
-        kind: str,
-        *,
-        index: int | None,
-        options: KubeOptions,
-        preparation: PodPreparation = NOTHING,
-    ) -> None:
+    def __init__(self, job: Job, index: int | None, options: KubeOptions, preparation: PodPreparation) -> None:
+        """Of a worker, or, without an index, of the launcher."""
+        role = job.launcher if index is None else job.worker
+        assert role is not None
         template = copy.deepcopy(dict(role.template))
         metadata = template.get("metadata") or {}
         self.job = job
-        self.role = role
         self.preparation = preparation
-        self.labels: dict[str, str] = {**(metadata.get("labels") or {}), **pod_labels(job, kind, index)}
+        self.labels: dict[str, str] = {**(metadata.get("labels") or {}), **pod_labels(job, index)}
         self.annotations: dict[str, str] = {
             **(metadata.get("annotations") or {}),
             names.ANNOTATION_TEMPLATE: fingerprint(role.template),
         }
         self.spec: Object = template.get("spec") or {}
         self.main: Object = self.spec["containers"][role.main]
-        self._name_the_host(job.worker_host(index) if index is not None else job.launcher_host, options)
-
-    def _name_the_host(self, name: str, options: KubeOptions) -> None:
         spec = self.spec
-        spec["hostname"] = name
-        spec["subdomain"] = self.job.name
-        spec["restartPolicy"] = _RESTARTS.get(self.role.restart_policy, self.role.restart_policy.value)
+        spec["hostname"] = job.launcher_host if index is None else job.worker_host(index)
+        spec["subdomain"] = job.name
+        spec["restartPolicy"] = _RESTARTS.get(role.restart_policy, role.restart_policy.value)
         if spec.get("hostNetwork"):
             spec["dnsPolicy"] = "ClusterFirstWithHostNet"
         searches = spec.setdefault("dnsConfig", {}).setdefault("searches", [])
-        searches.append(f"{self.job.name}.{self.job.namespace}.svc.{options.cluster_domain or 'cluster.local'}")
+        searches.append(f"{job.name}.{job.namespace}.svc.{options.cluster_domain or 'cluster.local'}")
 
     # -- variables ------------------------------------------------------------------------------
     def export(self, variables: Mapping[str, str]) -> None:
@@ -96,10 +86,7 @@ class PodDraft:
 
     def mount_ssh_auth(self, source: str, items: Mapping[str, str]) -> None:
         """As upstream has it, for commands that look for keys in the place the manifest names."""
-        content: Object = {
-            "secretName": source,
-            "items": [{"key": key, "path": path} for key, path in items.items()],
-        }
+        content: Object = {"secretName": source, "items": [{"key": key, "path": path} for key, path in items.items()]}
         if self.job.ssh_auth_mount_path == "/root/.ssh":
             content["defaultMode"] = 0o600
         self.mount({"name": SSH_AUTH, "secret": content}, self.job.ssh_auth_mount_path)
@@ -136,36 +123,27 @@ class PodDraft:
 
     def name_the_user(self) -> list[Object]:
         """A user id that the image does not know gets a name. Returns what containers have to mount for it."""
-        if not self._user_may_be_unknown():
+        users = ((part.get("securityContext") or {}).get("runAsUser") for part in (self.main, self.spec))
+        user = next((each for each in users if each is not None), 0)
+        if not user and self.job.annotation(names.ANNOTATION_ANY_USER) != "true":
             return []
-        script = f"{names.MPI_CONFIG_DIR}/passwd.sh"
-        container = self.before("oarsman-user", ["/bin/sh", script])
-        return [container]
+        return [self.before("oarsman-user", ["/bin/sh", f"{names.MPI_CONFIG_DIR}/passwd.sh"])]
 
-    def mount_passwd(self, *containers: Object) -> None:
-        for container in containers:
-            container.setdefault("volumeMounts", []).append(
-                {"name": _RUN, "mountPath": "/etc/passwd", "subPath": "passwd", "readOnly": True}
-            )
-
-    def _user_may_be_unknown(self) -> bool:
-        if self.job.annotation(names.ANNOTATION_ANY_USER) == "true":
-            return True
-        own = (self.main.get("securityContext") or {}).get("runAsUser")
-        pods = (self.spec.get("securityContext") or {}).get("runAsUser")
-        return bool(own if own is not None else pods)
+    def mount_passwd(self, container: Object) -> None:
+        container.setdefault("volumeMounts", []).append(
+            {"name": _RUN, "mountPath": "/etc/passwd", "subPath": "passwd", "readOnly": True}
+        )
 
     # -- the outcome ----------------------------------------------------------------------------
     def template(self) -> Object:
         return {"metadata": {"labels": self.labels, "annotations": self.annotations}, "spec": self.spec}
 
+    def pod(self) -> Object:
+        named = {"name": self.spec["hostname"], "namespace": self.job.namespace, "ownerReferences": [owner(self.job)]}
+        template = self.template()
+        return {"apiVersion": "v1", "kind": "Pod", **template, "metadata": template["metadata"] | named}
+
 
 def fingerprint(template: Mapping[str, Any]) -> str:
     """Tells whether a template was edited since a pod was made from it."""
     return hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def secret_items_of_worker(job: Job, index: int) -> dict[str, dict[str, str]]:
-    own = {secret.name(job, index): {secret.host_key(index): "host_key"}}
-    own.setdefault(secret.name(job), {})[secret.PUBLIC] = "authorized_keys"
-    return own

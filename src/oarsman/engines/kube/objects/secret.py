@@ -14,7 +14,8 @@ from typing import Final
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from oarsman.engines.kube.objects.common import Object, metadata
+from oarsman.engines.kube.client.resources import SECRETS
+from oarsman.engines.kube.objects.common import Object, owned
 from oarsman.job.job import Job
 
 PRIVATE: Final = "ssh-privatekey"
@@ -59,13 +60,8 @@ def missing(job: Job, shard: int, data: Mapping[str, str]) -> dict[str, str]:
 
 
 def secret(job: Job, shard: int, data: Mapping[str, str]) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": metadata(job, shard_name(job, shard)),
-        "type": "kubernetes.io/ssh-auth" if shard == 0 else "Opaque",
-        "data": dict(data),
-    }
+    kind = "kubernetes.io/ssh-auth" if shard == 0 else "Opaque"
+    return owned(job, SECRETS, shard_name(job, shard), type=kind, data=dict(data))
 
 
 def _wire(content: bytes) -> str:

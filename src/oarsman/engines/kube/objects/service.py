@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from oarsman.engines.kube.objects.common import Object, metadata, selector
+from oarsman.engines.kube.client.resources import SERVICES
+from oarsman.engines.kube.objects.common import Object, owned, selector
 from oarsman.job.job import Job
 
 
 def service(job: Job) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata(job, job.name),
-        "spec": {
-            "clusterIP": "None",
-            "selector": selector(job),
-            # A launcher at the start barrier is not ready yet, and its workers must find it all the same.
-            "publishNotReadyAddresses": True,
-        },
-    }
+    # A launcher at the start barrier is not ready yet, and its workers must find it all the same.
+    spec = {"clusterIP": "None", "selector": selector(job), "publishNotReadyAddresses": True}
+    return owned(job, SERVICES, job.name, spec=spec)

@@ -7,8 +7,8 @@ from typing import Final
 from oarsman import names
 from oarsman.engines.kube import ssh
 from oarsman.engines.kube.objects import gang, secret
-from oarsman.engines.kube.objects.common import WORKER, KubeOptions, Object, owner
-from oarsman.engines.kube.objects.pod import PodDraft, secret_items_of_worker
+from oarsman.engines.kube.objects.common import WORKER, KubeOptions, Object
+from oarsman.engines.kube.objects.pod import PodDraft
 from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation
 from oarsman.job.job import Job, Transport
 
@@ -19,8 +19,7 @@ _SLEEP: Final = "trap 'exit 0' TERM; sleep 365d & wait"
 
 
 def worker(job: Job, index: int, options: KubeOptions, preparation: PodPreparation = NOTHING) -> Object:
-    assert job.worker is not None
-    draft = PodDraft(job, job.worker, WORKER, index=index, options=options, preparation=preparation)
+    draft = PodDraft(job, index, options, preparation)
     draft.export({names.ENV_ROLE: WORKER})
     if job.transport is Transport.SSH:
         _serve_ssh(draft, index)
@@ -30,13 +29,7 @@ def worker(job: Job, index: int, options: KubeOptions, preparation: PodPreparati
     if preparation.commands:
         draft.spec["restartPolicy"] = "Never"  # what was installed goes with the container; the plan makes another pod
     gang.decorate(draft, job, options)
-    template = draft.template()
-    template["metadata"] |= {
-        "name": job.worker_host(index),
-        "namespace": job.namespace,
-        "ownerReferences": [owner(job)],
-    }
-    return {"apiVersion": "v1", "kind": "Pod", **template}
+    return draft.pod()
 
 
 def _serve_ssh(draft: PodDraft, index: int) -> None:
@@ -55,7 +48,9 @@ def _serve_ssh(draft: PodDraft, index: int) -> None:
         draft.export({"OARSMAN_SSH_PORT": str(port)})
         draft.mount_config({"passwd.sh": 0o555, "worker.sh": 0o555, **_AGENT}, *containers)
         draft.mount_run(*containers)
-        draft.mount_keys(secret_items_of_worker(job, index))
+        keys = {secret.name(job, index): {secret.host_key(index): "host_key"}}
+        keys.setdefault(secret.name(job), {})[secret.PUBLIC] = "authorized_keys"
+        draft.mount_keys(keys)
         if users:
             draft.mount_passwd(draft.main)
         if ssh.on_host_network(job.worker):
@@ -64,8 +59,7 @@ def _serve_ssh(draft: PodDraft, index: int) -> None:
         return
     draft.mount_config(_AGENT)
     if server.pinned:
-        key = f"{job.ssh_auth_mount_path}/id_rsa"
-        draft.main["command"] = [*job.worker.container.argv, "-h", key]
+        draft.main["command"] = [*job.worker.container.argv, "-h", f"{job.ssh_auth_mount_path}/id_rsa"]
         draft.main.pop("args", None)
 
 

@@ -28,10 +28,6 @@ class TreeChanges:
     def nothing(self) -> bool:
         return not (self.sent or self.former_files or self.former_folders)
 
-    @property
-    def removed(self) -> int:
-        return len(self.former_files)
-
 
 def gone(brought: Sequence[TreeEntry], tree: Tree) -> list[TreeEntry]:
     """What an earlier copy brought, and the tree no longer has."""
@@ -41,38 +37,33 @@ def gone(brought: Sequence[TreeEntry], tree: Tree) -> list[TreeEntry]:
 
 def changes(tree: Tree, there: Mapping[str, TreeEntry], former: Sequence[TreeEntry]) -> TreeChanges:
     """What is seen on the host through a link is not in the copy: only what lies in real folders counts."""
-    real = _in_real_folders(there)
+    real: dict[str, TreeEntry] = {}
+    for path in sorted(there, key=_depth):
+        above = os.path.dirname(path)
+        if not above or (above in real and real[above].is_folder):
+            real[path] = there[path]
     found = [(entry, real.get(entry.path)) for entry in tree.entries]
     lost = [(entry, real[entry.path]) for entry in former if entry.path in real]
+    folders = [entry for entry, other in lost if entry.is_folder and other.is_folder]
     return TreeChanges(
         sent=tuple(entry for entry, other in found if other is None or _differs(entry, other)),
         in_the_way=tuple(entry for entry, other in found if other and entry.is_folder and not other.is_folder),
         obstacles=tuple(entry for entry, other in found if other and other.is_folder and not entry.is_folder),
         former_files=tuple(entry for entry, other in lost if not (entry.is_folder or other.is_folder)),
-        former_folders=_deepest_first(entry for entry, other in lost if entry.is_folder and other.is_folder),
+        former_folders=tuple(sorted(folders, key=lambda entry: _depth(entry.path), reverse=True)),
     )
 
 
 def _differs(entry: TreeEntry, other: TreeEntry) -> bool:
     if entry.kind is not other.kind:
         return True
-    if entry.kind is Kind.LINK:
+    if entry.kind is not Kind.FILE:
         return entry.target != other.target
-    seen = (entry.size, entry.mtime, entry.executable) != (other.size, other.mtime, other.executable)
-    return entry.kind is Kind.FILE and (entry.young or seen)
+    return entry.young or (entry.size, entry.mtime, entry.executable) != (other.size, other.mtime, other.executable)
 
 
-def _in_real_folders(there: Mapping[str, TreeEntry]) -> dict[str, TreeEntry]:
-    real: dict[str, TreeEntry] = {}
-    for path in sorted(there, key=lambda path: path.count("/")):
-        above = os.path.dirname(path)
-        if not above or (above in real and real[above].is_folder):
-            real[path] = there[path]
-    return real
-
-
-def _deepest_first(entries: Iterable[TreeEntry]) -> tuple[TreeEntry, ...]:
-    return tuple(sorted(entries, key=lambda entry: entry.path.count("/"), reverse=True))
+def _depth(path: str) -> int:
+    return path.count("/")
 
 
 # -- on the wire and in the list beside the copy -------------------------------------------------------------------

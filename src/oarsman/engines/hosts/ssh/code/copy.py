@@ -21,7 +21,7 @@ from pathlib import Path
 
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Ssh, backoff, end, is_turned_away, quietly, trouble
-from oarsman.engines.hosts.ssh.code.changes import TreeChanges, archive, changes, gone, named, read_answer, read_names
+from oarsman.engines.hosts.ssh.code.changes import archive, changes, gone, named, read_answer, read_names
 from oarsman.engines.hosts.ssh.code.tree import Tree, TreeEntry, plan_copy
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT
@@ -58,17 +58,13 @@ def is_shared(folder: Path, host: SshHost) -> bool:
 def remote_folder(host: SshHost, folder: Path, who: str) -> str:
     """Where the copy lies on a host; ~/ is for the host to expand. No two folders, users or machines have the same."""
     path = folder.resolve()
-    key = "\0".join((_machine_id(), who or getpass.getuser(), str(path)))
+    machine = ""
+    with suppress(OSError):
+        machine = Path("/etc/machine-id").read_text().strip()
+    key = "\0".join((machine or socket.gethostname(), who or getpass.getuser(), str(path)))
     digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:8]
     name = re.sub(r"[^A-Za-z0-9._-]", "_", path.name).lstrip(".-") or "code"
     return f"{host.folder.rstrip('/') or '~/.oarsman'}/code/{name}-{digest}"
-
-
-def _machine_id() -> str:
-    try:
-        return Path("/etc/machine-id").read_text().strip() or socket.gethostname()
-    except OSError:
-        return socket.gethostname()
 
 
 async def copy(
@@ -85,42 +81,35 @@ async def copy(
     Raises RetryableError or UserError, which name the host and the reason, if that does not succeed, or if neither side
     gets any further for `timeout` seconds.
     """
+    words = ssh.argv(host, scripts.RECEIVER, control=control, timeout=max(1, round(min(timeout, _CONNECTING))))
+
+    async def once() -> Copied:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=_LONGEST_ANSWER,
+                start_new_session=True,  # without a terminal nobody is asked
+                env=quietly(os.environ),
+            )
+        except (FileNotFoundError, PermissionError) as error:
+            raise _failure(ssh, host, NOT_STARTED, str(error)) from error
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                return await _Conversation(ssh, host, process, limit, timeout).copy(tree, target)
+        except TimeoutError:
+            raise _failure(ssh, host, TIMED_OUT, "") from None
+        finally:
+            await end(process)
+
     for pause in backoff():
         try:
-            return await _copy(ssh, host, tree, target, timeout, control)
+            return await once()
         except _TurnedAwayError:
             await asyncio.sleep(pause)
-    return await _copy(ssh, host, tree, target, timeout, control)
-
-
-async def _copy(
-    ssh: Ssh,
-    host: SshHost,
-    tree: Tree,
-    target: str,
-    timeout: float,  # noqa: ASYNC109
-    control: str | None,
-) -> Copied:
-    words = ssh.argv(host, scripts.RECEIVER, control=control, timeout=max(1, round(min(timeout, _CONNECTING))))
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=_LONGEST_ANSWER,
-            start_new_session=True,  # without a terminal nobody is asked
-            env=quietly(os.environ),
-        )
-    except (FileNotFoundError, PermissionError) as error:
-        raise _failure(ssh, host, NOT_STARTED, str(error)) from error
-    try:
-        async with asyncio.timeout(timeout) as limit:
-            return await _Conversation(ssh, host, process, limit, timeout).copy(tree, target)
-    except TimeoutError:
-        raise _failure(ssh, host, TIMED_OUT, "") from None
-    finally:
-        await end(process)
+    return await once()
 
 
 class _Conversation:
@@ -130,11 +119,8 @@ class _Conversation:
         assert process.stdin
         assert process.stdout
         assert process.stderr
-        self._ssh, self._host = ssh, host
-        self._process = process
         self._orders, self._answers, self._signs = process.stdin, process.stdout, process.stderr
-        self._limit = limit
-        self._patience = patience
+        self._ssh, self._host, self._process, self._limit, self._patience = ssh, host, process, limit, patience
 
     async def copy(self, tree: Tree, target: str) -> Copied:
         listening = asyncio.create_task(self._listen())
@@ -157,22 +143,22 @@ class _Conversation:
         variables = f"TARGET={shlex.quote(target)}\nPATIENCE={max(1, round(self._patience))}\nLIFELESS={_LIFELESS}\n"
         await self._say(scripts.line(variables + (resources.files(__package__) / "copy.sh").read_text()))
         await self._hear(b"\0begin\0")
-        brought = read_names(await self._names_brought())
+        brought = read_names((await self._hear(b"\0end-of-names\0")).removesuffix(b"end-of-names\0"))
         there = await self._look(tree.entries)
-        former = gone(brought, tree)
-        if former:
+        if former := gone(brought, tree):
             there |= await self._look(former)
         needed = changes(tree, there, former)
         if needed.nothing and not former and len(brought) == len(tree.entries):
             await self._say(b"done\n")
             return Copied()
-        await self._send(tree, needed, brought)
+        await self._say(b"take\n")
+        pieces = archive(tree, needed, brought)
+        while piece := await asyncio.to_thread(next, pieces, b""):
+            await self._say(piece)
+        self._orders.write_eof()  # some tars read on to the end of their input
+        await self._hear(b"taken\n")
         sent = [entry for entry in needed.sent if not entry.is_folder]
-        return Copied(len(sent), sum(entry.size for entry in sent), needed.removed)
-
-    async def _names_brought(self) -> bytes:
-        """The empty name after them is their end."""
-        return (await self._hear(b"\0end-of-names\0")).removesuffix(b"end-of-names\0")
+        return Copied(len(sent), sum(entry.size for entry in sent), len(needed.former_files))
 
     async def _look(self, entries: Iterable[TreeEntry]) -> dict[str, TreeEntry]:
         """What these are on the host. It reads ahead, so nothing more is said before it has answered."""
@@ -180,15 +166,6 @@ class _Conversation:
         await self._say(b"look %d\n" % len(wanted) + wanted)
         return read_answer(await self._hear(b"\0end\0"))
 
-    async def _send(self, tree: Tree, needed: TreeChanges, brought: Iterable[TreeEntry]) -> None:
-        await self._say(b"take\n")
-        pieces = archive(tree, needed, brought)
-        while piece := await asyncio.to_thread(next, pieces, b""):
-            await self._say(piece)
-        self._orders.write_eof()  # some tars read on to the end of their input
-        await self._hear(b"taken\n")
-
-    # -- one word at a time ----------------------------------------------------------------------------------------
     async def _say(self, text: bytes) -> None:
         """In pieces, so that each that goes out counts as getting further."""
         for start in range(0, len(text), 1 << 16):
@@ -231,7 +208,7 @@ _REASONS = (
 
 
 def _failure(ssh: Ssh, host: SshHost, code: int, said: str) -> OarsmanError:
-    if code in (NOT_STARTED, TIMED_OUT, SSH_FAILED) or code < 0:
+    if code == SSH_FAILED or code < 0:  # as NOT_STARTED and TIMED_OUT are
         found = ssh.trouble(host, code, said)
         kind = UserError if found.kind in _FOR_THE_USER else RetryableError
         kind = _TurnedAwayError if is_turned_away(found, said) else kind
@@ -241,7 +218,6 @@ def _failure(ssh: Ssh, host: SshHost, code: int, said: str) -> OarsmanError:
             return UserError(Text("code was not copied: {why}", why=trouble(host, code, line[0]).message), hint=hint)
     message = Text("code was not copied: {why}", why=trouble(host, code, said).message)
     if code == _TOOL_MISSING:
-        return UserError(
-            message, hint=Text("install it on {host}, or share the folder and say so in the inventory", host=host.name)
-        )
+        hint = Text("install it on {host}, or share the folder and say so in the inventory", host=host.name)
+        return UserError(message, hint=hint)
     return RetryableError(message, hint=Text("wait for the other copy") if code == _BUSY else None)

@@ -34,21 +34,10 @@ from oarsman.errors import UserError
 from oarsman.text.sentence import Text
 
 IGNORE_FILE = ".oarsmanignore"
-ALWAYS_IGNORED = (
-    ".git",
-    "__pycache__",
-    ".venv",
-    "venv",
-    "node_modules",
-    ".mypy_cache",
-    ".pytest_cache",
-    "*.pyc",
-)
+ALWAYS_IGNORED = (".git", "__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".pytest_cache", "*.pyc")
 LIMIT_BYTES = 256 << 20
 LIMIT_FILES = 20_000
 _MEASURED = 5  # times the limit: how far a folder that is too large is looked through to name its largest parts
-
-
 _YOUNG = 2  # seconds: clocks of file systems are whole seconds to us, and not quite that of the machine
 
 
@@ -144,14 +133,9 @@ def file_entry(path: str, found: os.stat_result) -> TreeEntry:
 
 
 def unreadable(error: OSError) -> UserError:
-    hint = (
-        Text("make it readable, or put it into {file}", file=IGNORE_FILE)
-        if isinstance(error, PermissionError)
-        else None
-    )
-    return UserError(
-        Text("the job's folder cannot be copied: {file}: {why}", file=error.filename, why=error.strerror), hint=hint
-    )
+    message = Text("the job's folder cannot be copied: {file}: {why}", file=error.filename, why=error.strerror)
+    hint = Text("make it readable, or put it into {file}", file=IGNORE_FILE)
+    return UserError(message, hint=hint if isinstance(error, PermissionError) else None)
 
 
 # -- how much ----------------------------------------------------------------------------------------------------
@@ -244,8 +228,8 @@ def _pattern(line: str) -> _Pattern | None:
     text = text.removesuffix("/")
     if not text:
         return None
-    anchored = "/" in text
-    expression = ("" if anchored else "(?:.*/)?") + _expression(text.removeprefix("/"))
+    anywhere = "" if "/" in text else "(?:.*/)?"
+    expression = anywhere + "".join(map(_translated, _PARTS.finditer(text.removeprefix("/"))))
     return _Pattern(re.compile(expression, re.DOTALL), only_folders, takes_back)
 
 
@@ -271,11 +255,6 @@ _KINDS = {
     "upper": "A-Z",
     "xdigit": "0-9A-Fa-f",
 }
-_NOTHING = "(?!)"
-
-
-def _expression(text: str) -> str:
-    return "".join(_translated(part) for part in _PARTS.finditer(text))
 
 
 def _translated(part: re.Match[str]) -> str:
@@ -284,19 +263,15 @@ def _translated(part: re.Match[str]) -> str:
     if part["inside"]:
         return ".+"
     if part["members"]:
-        return _one_of(part["members"], part["others"])
+        members = "".join(map(_member, _MEMBERS.finditer(part["members"])))
+        return rf"(?!/)[{'^' if part['others'] else ''}\0{members}]"  # \0 is in no path, and keeps it from being empty
     if part[0].startswith("*"):
         return "[^/]*"
     if part[0] == "?":
         return "[^/]"
     if part[0] in ("[", "\\"):  # not closed, or nothing after it: git lets such a pattern match nothing
-        return _NOTHING
+        return "(?!)"
     return re.escape(part[0][-1])
-
-
-def _one_of(members: str, others: str) -> str:
-    found = [_member(member) for member in _MEMBERS.finditer(members)]
-    return rf"(?!/)[{'^' if others else ''}\0{''.join(found)}]"  # \0 is in no path, and keeps it from being empty
 
 
 def _member(member: re.Match[str]) -> str:

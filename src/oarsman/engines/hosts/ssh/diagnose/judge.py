@@ -1,21 +1,65 @@
-"""From answers to findings: the way from here, the ways between hosts, what must be alike, and what jobs meet there."""
+"""What a check finds: from answers to findings, and the hosts that have to be left out for them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import TypeVar
+from functools import partial
+from os.path import basename, dirname
 
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
-from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, WARN, Finding, HostSeen
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
-from oarsman.engines.hosts.ssh.trouble import trouble, without_name
+from oarsman.engines.hosts.ssh.trouble import Trouble, trouble, without_name
 from oarsman.text.sentence import Text
 
-STEPS = ("name", "port", "host key", "login")
+OK, WARN, FAIL, SKIPPED = "ok", "warn", "fail", "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One step of a check, of one host, or of the way from one host to another."""
+
+    host: str  # empty: of all of them together
+    step: str  # in one or two words
+    level: str
+    message: str
+    other: str = ""  # the host at the far end
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSeen:
+    """What came of asking a host about itself: facts, or what was in the way."""
+
+    host: SshHost
+    facts: HostFacts | None = None
+    trouble: Trouble | None = None
+    skew: float = 0.0  # seconds its clock is ahead of ours
+    within: float = 0.0  # seconds by which that may be wrong: half of the time that the answer took
+
+
+def unfit(hosts: Sequence[str], findings: Iterable[Finding]) -> dict[str, Finding]:
+    """The hosts to leave out so that what is left has no failure, each with the failure that decided.
+
+    Where the way between two hosts fails, one of them has to go: the one with the most such failures, and of equals
+    the later in the inventory, as the first hosts are those that start jobs.
+    """
+    failures = [finding for finding in findings if finding.level == FAIL and finding.host in hosts]
+    gone: dict[str, Finding] = {}
+    for finding in failures:
+        if not finding.other:
+            gone.setdefault(finding.host, finding)
+    ways = [finding for finding in failures if finding.other in hosts]
+    while ways := [way for way in ways if way.host not in gone and way.other not in gone]:
+        count = Counter(end for way in ways for end in (way.host, way.other))
+        chosen = max(count, key=lambda name: (count[name], hosts.index(name)))
+        gone[chosen] = next(way for way in ways if chosen in (way.host, way.other))
+    return gone
+
+
+# -- the way from here -------------------------------------------------------------------------------------------
 _STOPPED_AT = {
     **dict.fromkeys(("unresolvable",), "name"),
     **dict.fromkeys(("refused", "timeout", "unreachable", "jump"), "port"),
@@ -29,22 +73,26 @@ _FINE = {
 }
 
 
-def stopped_at(kind: str) -> str:
-    """The step at which a trouble of this kind keeps ssh; what is unknown happened on the last one."""
-    return _STOPPED_AT.get(kind, "login")
+def _stopped_at(found: Trouble) -> str:
+    """The step at which it keeps ssh; what is unknown happened on the last one."""
+    return _STOPPED_AT.get(found.kind, "login")
+
+
+def _passed(host: str, fine: Mapping[str, str], found: Trouble | None, other: str = "") -> Iterator[Finding]:
+    """Each step before the one that failed: nothing is known of those behind it."""
+    for step, message in fine.items():
+        if found is not None and step == _stopped_at(found):
+            return
+        yield Finding(host, step, OK, message, other)
 
 
 def reached(seen: HostSeen) -> Iterator[Finding]:
-    """Each step up to the first that failed: nothing is known of those behind it."""
-    name = seen.host.name
-    last = stopped_at(seen.trouble.kind) if seen.trouble else ""
-    for step in STEPS:
-        if seen.trouble and step == last:
-            yield Finding(host=name, step=step, level=FAIL, message=seen.trouble.message, hint=seen.trouble.hint)
-            return
-        yield Finding(host=name, step=step, level=OK, message=_FINE[step])
+    yield from _passed(seen.host.name, _FINE, seen.trouble)
+    if found := seen.trouble:
+        yield Finding(seen.host.name, _stopped_at(found), FAIL, found.message, hint=found.hint)
 
 
+# -- the ways between hosts --------------------------------------------------------------------------------------
 CONNECTED = "connected"
 NO_TOOL = "no tool"  # neither ssh nor bash is there to connect with
 NO_SSH = (126, 127)  # the shell's codes for a command that is not there, or is none
@@ -69,131 +117,84 @@ _WAY_FINE = {
     "host key": Text("it knows the host key"),
     "login": Text("it may log in"),
 }
+_TRUST = Text("jobs of oarsman do not need it; 'oarsman hosts trust' sets it up for plain mpirun")
+_ADVICE = {
+    "name": Text(
+        "jobs of oarsman use addresses; for plain mpirun and programs that use names, add it to /etc/hosts there"
+    ),
+    "port": Text("jobs of oarsman do not need it; plain mpirun does"),
+    "host key": _TRUST,
+    "login": _TRUST,
+}
 
 
 def way(seen: WaySeen) -> Iterator[Finding]:
-    yield from _logging_in(seen)
+    if seen.code is not None:
+        yield from _logging_in(seen, seen.code)
     yield _calling_back(seen)
 
 
-def _logging_in(seen: WaySeen) -> Iterator[Finding]:
+def _logging_in(seen: WaySeen, code: int) -> Iterator[Finding]:
     """Only ever warnings: jobs of oarsman start everything from here, so hosts need not trust each other."""
-    if seen.code is None:
-        return
     here, there = seen.host, seen.other.name
-    if seen.code in NO_SSH:
+    if code in NO_SSH:
         message = Text("{host} has no ssh to go to {others}", host=here, others=there)
-        yield Finding(
-            host=here,
-            other=there,
-            step="port",
-            level=WARN,
-            message=message,
-            hint=Text("jobs of oarsman do not need it"),
-        )
+        yield Finding(here, "port", WARN, message, there, Text("jobs of oarsman do not need it"))
         return
-    found = trouble(seen.other, seen.code, seen.said) if seen.code else None
-    last = stopped_at(found.kind) if found else ""
-    for step in STEPS:
-        if found is not None and step == last:
-            why = without_name(found.message)
-            message = Text("{host} cannot log in to {others}: {why}", host=here, others=there, why=why)
-            yield Finding(host=here, other=there, step=step, level=WARN, message=message, hint=_advice(step))
-            return
-        yield Finding(host=here, other=there, step=step, level=OK, message=_WAY_FINE[step])
-
-
-def _advice(step: str) -> str:
-    if step in ("host key", "login"):
-        return Text("jobs of oarsman do not need it; 'oarsman hosts trust' sets it up for plain mpirun")
-    if step == "name":
-        return Text(
-            "jobs of oarsman use addresses; for plain mpirun and programs that use names, add it to /etc/hosts there"
-        )
-    return Text("jobs of oarsman do not need it; plain mpirun does")
+    found = trouble(seen.other, code, seen.said) if code else None
+    yield from _passed(here, _WAY_FINE, found, there)
+    if found is not None:
+        step, why = _stopped_at(found), without_name(found.message)
+        message = Text("{host} cannot log in to {others}: {why}", host=here, others=there, why=why)
+        yield Finding(here, step, WARN, message, there, _ADVICE[step])
 
 
 def _calling_back(seen: WaySeen) -> Finding:
     """What every mpirun needs: its daemons on the other hosts connect to it, and ranks to each other."""
     here, there = seen.host, seen.other.name
+    finding = partial(Finding, here, "call-back", other=there)
     if seen.untried or seen.call == NO_TOOL:
         why = seen.untried or Text("{host} has neither ssh nor bash to try it with", host=here)
         message = Text("whether {host} can connect to {others} was not tried: {why}", host=here, others=there, why=why)
-        return Finding(host=here, other=there, step="call-back", level=SKIPPED, message=message)
+        return finding(SKIPPED, message)
     if seen.call == CONNECTED:
-        message = Text("it connects to an mpirun there ({address})", address=seen.address)
-        return Finding(host=here, other=there, step="call-back", level=OK, message=message)
-    return Finding(
-        host=here,
-        other=there,
-        step="call-back",
-        level=FAIL,
-        message=Text(
-            "{host} cannot connect to {other} ({address}): {why}",
-            host=here,
-            other=there,
-            address=seen.address,
-            why=_why(seen.call),
-        ),
-        hint=Text(
-            "mpirun needs this: open the firewall between the hosts, or name another network for them (interface:)"
-        ),
-    )
-
-
-def _why(said: str) -> str:
-    """The system's words for it are the last of what was said."""
-    reason = said.rpartition(": ")[2].strip()
-    match reason.lower():
+        return finding(OK, Text("it connects to an mpirun there ({address})", address=seen.address))
+    why = seen.call.rpartition(": ")[2].strip()  # the system's words for it are the last of what was said
+    match why.lower():
         case "connection timed out" | "operation timed out" | "":
-            return Text("no answer, as if a firewall dropped it")
+            why = Text("no answer, as if a firewall dropped it")
         case "connection refused":
-            return Text("refused, although an mpirun listens there, as if a firewall did it")
-        case _:
-            return reason
+            why = Text("refused, although an mpirun listens there, as if a firewall did it")
+    template = Text("{host} cannot connect to {other} ({address}): {why}")
+    hint = Text("mpirun needs this: open the firewall between the hosts, or name another network for them (interface:)")
+    return finding(FAIL, Text(template, host=here, other=there, address=seen.address, why=why), hint=hint)
 
 
-_Value = TypeVar("_Value", bound=Hashable)
-
-
-def most_common(values: Sequence[_Value]) -> _Value:
-    """Of equals the first."""
-    return Counter(values).most_common(1)[0][0]
-
-
+# -- what must be alike ------------------------------------------------------------------------------------------
 def alike(seen: Sequence[HostSeen]) -> Iterator[Finding]:
-    facts = {each.host.name: each.facts for each in seen if each.facts is not None}
-    if facts:
-        shared = any(each.host.shared for each in seen)
-        chosen = {each.host.name for each in seen if each.host.user}
-        yield from _users(facts, chosen, shared=shared)
+    if facts := {each.host.name: each.facts for each in seen if each.facts is not None}:
+        yield from _users(facts, seen)
         yield from _mpis(facts)
 
 
-def _users(facts: Mapping[str, HostFacts], chosen: set[str], *, shared: bool) -> Iterator[Finding]:
+def _users(facts: Mapping[str, HostFacts], seen: Sequence[HostSeen]) -> Iterator[Finding]:
     """Numbers decide who may read a file of a shared folder; names only matter where nobody chose them."""
-    user = most_common([each.user for each in facts.values()])
-    uid = most_common([each.uid for each in facts.values()])
+    shared = any(each.host.shared for each in seen)
+    chosen = {each.host.name for each in seen if each.host.user}
+    user = Counter(each.user for each in facts.values()).most_common(1)[0][0]  # here and below: of equals the first
+    uid = Counter(each.uid for each in facts.values()).most_common(1)[0][0]
     for host, own in facts.items():
         if own.uid != uid:
-            message = Text(
-                "{host}: {user} has the user id {own} there, and {uid} on the other hosts",
-                host=host,
-                user=own.user,
-                own=own.uid,
-                uid=uid,
-            )
+            template = Text("{host}: {user} has the user id {own} there, and {uid} on the other hosts")
+            message = Text(template, host=host, user=own.user, own=own.uid, uid=uid)
             hint = Text("files in shared folders belong to somebody else there; give the user the same id everywhere")
-            yield Finding(host=host, step="user", level=FAIL if shared else WARN, message=message, hint=hint)
+            yield Finding(host, "user", FAIL if shared else WARN, message, hint=hint)
         elif own.user != user and host not in chosen:
-            message = Text(
-                "{host}: the user is {own} there, and {user} on the other hosts", host=host, own=own.user, user=user
-            )
-            yield Finding(host=host, step="user", level=WARN, message=message, hint=Text("say user: in the inventory"))
+            template = Text("{host}: the user is {own} there, and {user} on the other hosts")
+            message = Text(template, host=host, own=own.user, user=user)
+            yield Finding(host, "user", WARN, message, hint=Text("say user: in the inventory"))
         else:
-            yield Finding(
-                host=host, step="user", level=OK, message=Text("the user is {user} ({uid})", user=own.user, uid=own.uid)
-            )
+            yield Finding(host, "user", OK, Text("the user is {user} ({uid})", user=own.user, uid=own.uid))
 
 
 def first_mpi(facts: HostFacts) -> FoundMpi | None:
@@ -203,9 +204,9 @@ def first_mpi(facts: HostFacts) -> FoundMpi | None:
 
 def _mpis(facts: Mapping[str, HostFacts]) -> Iterator[Finding]:
     found = {host: mpi for host, own in facts.items() if (mpi := first_mpi(own)) is not None}
-    common = most_common([_kind(mpi) for mpi in found.values()]) if found else ("", "")
+    common = Counter(map(_kind, found.values())).most_common(1)[0][0] if found else ("", "")
     alike = [mpi for mpi in found.values() if _kind(mpi) == common]
-    prefix = most_common([_prefix(mpi) for mpi in alike]) if alike else ""
+    prefix = Counter(map(_prefix, alike)).most_common(1)[0][0] if alike else ""
     for host, own in facts.items():
         yield _mpi(host, own, found.get(host), common, prefix, alike)
 
@@ -213,51 +214,40 @@ def _mpis(facts: Mapping[str, HostFacts]) -> Iterator[Finding]:
 def _mpi(
     host: str, facts: HostFacts, own: FoundMpi | None, common: tuple[str, str], prefix: str, alike: Sequence[FoundMpi]
 ) -> Finding:
+    finding = partial(Finding, host, "MPI")
+    if own is None and facts.mpis:
+        message = Text("{host}: {mpi} did not say in time which MPI it is", host=host, mpi=facts.mpis[0].launcher)
+        return finding(FAIL, message, hint=Text("try it there: mpirun --version"))
     if own is None:
-        unclear = next((mpi for mpi in facts.mpis), None)
-        if unclear is not None:
-            message = Text("{host}: {mpi} did not say in time which MPI it is", host=host, mpi=unclear.launcher)
-            return Finding(
-                host=host, step="MPI", level=FAIL, message=message, hint=Text("try it there: mpirun --version")
-            )
         hint = Text(
             "install the MPI that the other hosts have, or say in the inventory where it is (mpi: /opt/openmpi)"
         )
-        return Finding(
-            host=host, step="MPI", level=FAIL, message=Text("{host}: no MPI was found", host=host), hint=hint
-        )
+        return finding(FAIL, Text("{host}: no MPI was found", host=host), hint=hint)
     if _kind(own) != common:
         same = next((mpi.found for mpi in facts.mpis if mpi.found and _kind(mpi.found) == common), None)
-        hint = (
-            Text("say mpi: {path} for it in the inventory", path=same.launcher)
-            if same
-            else Text("install {mpi} there", mpi=_called(alike[0]))
-        )
+        hint = Text("install {mpi} there", mpi=str(alike[0]).partition(" (")[0])
+        hint = Text("say mpi: {path} for it in the inventory", path=same.launcher) if same else hint
         message = Text("{host} has {own}, the other hosts {theirs}", host=host, own=own, theirs=alike[0])
-        return Finding(host=host, step="MPI", level=FAIL, message=message, hint=hint)
+        return finding(FAIL, message, hint=hint)
     if _prefix(own) != prefix:
         there = any(mpi.found and (_kind(mpi.found), _prefix(mpi.found)) == (common, prefix) for mpi in facts.mpis)
-        message = Text(
-            "{host} has its MPI in {own}, the other hosts in {theirs}", host=host, own=_prefix(own), theirs=prefix
-        )
+        template = Text("{host} has its MPI in {own}, the other hosts in {theirs}")
         hint = Text("mpirun looks for its parts in the same folder everywhere: install it there")
         hint = Text("say mpi: {path} for it in the inventory", path=prefix) if there else hint
-        return Finding(host=host, step="MPI", level=WARN if there else FAIL, message=message, hint=hint)
-    return Finding(host=host, step="MPI", level=OK, message=str(own))
+        message = Text(template, host=host, own=_prefix(own), theirs=prefix)
+        return finding(WARN if there else FAIL, message, hint=hint)
+    return finding(OK, str(own))
 
 
 def _kind(mpi: FoundMpi) -> tuple[str, str]:
     return mpi.family.value, mpi.version.partition(".")[0]
 
 
-def _called(mpi: FoundMpi) -> str:
-    return str(mpi).partition(" (")[0]
-
-
 def _prefix(mpi: FoundMpi) -> str:
-    return str(PurePosixPath(mpi.launcher).parent.parent)
+    return dirname(dirname(mpi.launcher))
 
 
+# -- what jobs meet there ----------------------------------------------------------------------------------------
 SKEW_ODD, SKEW_WRONG = 2.0, 30.0  # seconds
 LEAST_FREE = 100 << 20  # bytes
 
@@ -266,122 +256,72 @@ def clock(seen: HostSeen) -> Finding:
     """What the way there and back took is not the clock's fault: only what is beyond it counts."""
     name, off = seen.host.name, max(abs(seen.skew) - seen.within, 0.0)
     if off <= SKEW_ODD:
-        return Finding(
-            host=name,
-            step="clock",
-            level=OK,
-            message=Text("its clock is right within {seconds} s", seconds=f"{max(abs(seen.skew), 0.1):.1f}"),
-        )
+        message = Text("its clock is right within {seconds} s", seconds=f"{max(abs(seen.skew), 0.1):.1f}")
+        return Finding(name, "clock", OK, message)
     template = Text("{host}: its clock is {seconds} s ahead")
     template = template if seen.skew > 0 else Text("{host}: its clock is {seconds} s behind")
-    return Finding(
-        host=name,
-        step="clock",
-        level=FAIL if off > SKEW_WRONG else WARN,
-        message=Text(template, host=name, seconds=f"{abs(seen.skew):.0f}"),
-        hint=Text("set it there, by chrony or ntp"),
-    )
+    message = Text(template, host=name, seconds=f"{abs(seen.skew):.0f}")
+    level = FAIL if off > SKEW_WRONG else WARN
+    return Finding(name, "clock", level, message, hint=Text("set it there, by chrony or ntp"))
 
 
 def surroundings(host: SshHost, facts: HostFacts) -> Iterator[Finding]:
     looks: tuple[Callable[[SshHost, HostFacts], Finding], ...] = (_path, _folder, _disk, _gpus)
-    for look in looks:
-        yield look(host, facts)
+    return (look(host, facts) for look in looks)
 
 
 def _path(host: SshHost, facts: HostFacts) -> Finding:
     """ssh runs commands in a shell that has read less than that of a person who logs in."""
     alone = _first([mpi for mpi in facts.mpis if mpi.in_path], facts.path)
     login = _first([mpi for mpi in facts.mpis if mpi.in_login_path], facts.login_path or "")
-    hint = Text("jobs of oarsman still find it; plain mpirun does not: add the folder in ~/.bashrc, before it returns")
     if login is None or (alone is not None and alone.real == login.real):
-        return Finding(host=host.name, step="PATH", level=OK, message=Text("a command over ssh sees what a login sees"))
-    if alone is None or (_named(login) and not _named(alone)):
-        folder = PurePosixPath(login.launcher).parent
-        message = Text(
-            "{host}: mpirun is only found in a login shell, where files such as ~/.profile add {folder}",
-            host=host.name,
-            folder=folder,
+        return Finding(host.name, "PATH", OK, Text("a command over ssh sees what a login sees"))
+    usual = ("mpirun", "mpiexec")  # what people type
+    if alone is None or (basename(login.launcher) in usual and basename(alone.launcher) not in usual):
+        template = Text("{host}: mpirun is only found in a login shell, where files such as ~/.profile add {folder}")
+        message = Text(template, host=host.name, folder=dirname(login.launcher))
+        hint = Text(
+            "jobs of oarsman still find it; plain mpirun does not: add the folder in ~/.bashrc, before it returns"
         )
-        return Finding(host=host.name, step="PATH", level=WARN, message=message, hint=hint)
-    message = Text(
-        "{host}: a command over ssh finds {one}, a login shell {other}",
-        host=host.name,
-        one=alone.launcher,
-        other=login.launcher,
-    )
+        return Finding(host.name, "PATH", WARN, message, hint=hint)
+    template = Text("{host}: a command over ssh finds {one}, a login shell {other}")
+    message = Text(template, host=host.name, one=alone.launcher, other=login.launcher)
     hint = Text("let both find the same, or say in the inventory which it is (mpi: /opt/openmpi)")
-    return Finding(host=host.name, step="PATH", level=OK if host.mpi else WARN, message=message, hint=hint)
+    return Finding(host.name, "PATH", OK if host.mpi else WARN, message, hint=hint)
 
 
 def _first(mpis: list[HostMpi], path: str) -> HostMpi | None:
     folders = path.split(":")
-
-    def place(mpi: HostMpi) -> int:
-        folder = str(PurePosixPath(mpi.launcher).parent)
-        return folders.index(folder) if folder in folders else len(folders)
-
-    return min(mpis, key=place, default=None)
-
-
-def _named(mpi: HostMpi) -> bool:
-    """Whether it is called what people type."""
-    return PurePosixPath(mpi.launcher).name in ("mpirun", "mpiexec")
+    return min(mpis, key=lambda mpi: [*folders, dirname(mpi.launcher)].index(dirname(mpi.launcher)), default=None)
 
 
 def _folder(host: SshHost, facts: HostFacts) -> Finding:
     if not facts.folder_problem:
-        return Finding(
-            host=host.name, step="folder", level=OK, message=Text("{folder} can be written", folder=facts.folder)
-        )
-    return Finding(
-        host=host.name,
-        step="folder",
-        level=FAIL,
-        message=Text(
-            "{host}: jobs cannot keep their files in {folder}: {why}",
-            host=host.name,
-            folder=facts.folder or host.folder,
-            why=facts.folder_problem,
-        ),
-        hint=Text("let the user write there, or name another folder in the inventory (folder: /scratch/oarsman)"),
-    )
+        return Finding(host.name, "folder", OK, Text("{folder} can be written", folder=facts.folder))
+    template = Text("{host}: jobs cannot keep their files in {folder}: {why}")
+    message = Text(template, host=host.name, folder=facts.folder or host.folder, why=facts.folder_problem)
+    hint = Text("let the user write there, or name another folder in the inventory (folder: /scratch/oarsman)")
+    return Finding(host.name, "folder", FAIL, message, hint=hint)
 
 
 def _disk(host: SshHost, facts: HostFacts) -> Finding:
     places = {facts.folder: facts.folder_free, "/tmp": facts.temporary_free}
     known = {place: free for place, free in places.items() if free is not None}
     if not known:
-        return Finding(
-            host=host.name,
-            step="disk",
-            level=WARN,
-            message=Text("{host}: how much is free is not known", host=host.name),
-        )
+        return Finding(host.name, "disk", WARN, Text("{host}: how much is free is not known", host=host.name))
     place, free = min(known.items(), key=lambda item: item[1])
     if free >= LEAST_FREE:
-        return Finding(
-            host=host.name,
-            step="disk",
-            level=OK,
-            message=Text("{n} MiB are free for {folder}", n=free >> 20, folder=place),
-        )
-    message = Text(
-        "{host}: the disk is full: {n} MiB are free for {folder}", host=host.name, n=free >> 20, folder=place
-    )
-    return Finding(host=host.name, step="disk", level=FAIL, message=message, hint=Text("make room there"))
+        return Finding(host.name, "disk", OK, Text("{n} MiB are free for {folder}", n=free >> 20, folder=place))
+    template = Text("{host}: the disk is full: {n} MiB are free for {folder}")
+    message = Text(template, host=host.name, n=free >> 20, folder=place)
+    return Finding(host.name, "disk", FAIL, message, hint=Text("make room there"))
 
 
 def _gpus(host: SshHost, facts: HostFacts) -> Finding:
     count, wanted = len(facts.gpus), host.gpus
     if wanted is None or wanted == count:
-        return Finding(host=host.name, step="GPUs", level=OK, message=Text("{n} GPUs", n=count))
-    return Finding(
-        host=host.name,
-        step="GPUs",
-        level=FAIL if count < wanted else WARN,
-        message=Text(
-            "{host}: {n} GPUs were found, the inventory says {wanted}", host=host.name, n=count, wanted=wanted
-        ),
-        hint=Text("correct the inventory, or look at nvidia-smi there"),
-    )
+        return Finding(host.name, "GPUs", OK, Text("{n} GPUs", n=count))
+    template = Text("{host}: {n} GPUs were found, the inventory says {wanted}")
+    message = Text(template, host=host.name, n=count, wanted=wanted)
+    hint = Text("correct the inventory, or look at nvidia-smi there")
+    return Finding(host.name, "GPUs", FAIL if count < wanted else WARN, message, hint=hint)

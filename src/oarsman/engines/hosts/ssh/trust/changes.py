@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trust.files import (
+    PREFIX,
     PublicKey,
     admits,
     marks,
@@ -54,22 +55,15 @@ class Peer:
     key: PublicKey  # of the host
 
     @property
-    def hostname(self) -> str:
-        return _hostname(self.host, self.seen)
-
-    @property
-    def names(self) -> list[str]:
-        return names_of(self.host, self.seen)
-
-    @property
     def known_as(self) -> list[str]:
-        return [with_port(name, self.seen.port) for name in self.names]
+        return [with_port(name, self.seen.port) for name in names_of(self.host, self.seen)]
 
     @property
     def stanza(self) -> str:
+        names, hostname = names_of(self.host, self.seen), _hostname(self.host, self.seen)
         port = f"    Port {self.seen.port}\n" if self.seen.port != 22 else ""
         return (
-            f"Host {' '.join(self.names)}\n    HostName {self.hostname}\n{port}    User {self.seen.user}\n"
+            f"Host {' '.join(names)}\n    HostName {hostname}\n{port}    User {self.seen.user}\n"
             f"    IdentityFile ~/.ssh/{KEY}\n"
         )
 
@@ -103,32 +97,23 @@ def on_host(
     pending: how many keys are still to be made, each of which will be a line.
     """
     name, seen = me.host.name, me.seen
-    lines = [line for line in (*extra, *keys.values()) if _is_missing(seen.files["authorized_keys"].text, line)]
-    admitted = with_lines(seen.files["authorized_keys"].text, [_labelled(line) for line in lines], mark)
+    text = seen.files["authorized_keys"].text
+    lines = [line for line in (*extra, *keys.values()) if (key := PublicKey.read(line)) and not admits(text, key)]
+    # Without the mark of the key pair, whose place in a line is that of the line's own.
+    labelled = [" ".join(word for word in line.split() if not word.startswith(PREFIX)) for line in lines]
+    admitted = with_lines(text, labelled, mark)
     pinned = pin(seen.files["known_hosts"].text, [(peer.key, peer.known_as) for peer in peers], mark)
     config, entries = _configured(seen, {peer.host.name: peer.stanza for peer in peers}, mark)
-    make = not seen.key
     changes = [
-        TrustChange(name, KEY, "make", int(make)),
+        TrustChange(name, KEY, "make", int(not seen.key)),
         TrustChange(name, "authorized_keys", "add", len(lines) + pending),
         TrustChange(name, "known_hosts", "add", pinned.added),
         TrustChange(name, "known_hosts", "replace", pinned.replaced),
         TrustChange(name, "config", "add", entries),
     ]
-    edits = _edits(seen, {"authorized_keys": admitted, "known_hosts": pinned.text, "config": config})
+    after = {"authorized_keys": admitted, "known_hosts": pinned.text, "config": config}
     refused = tuple(peer.host.name for peer in peers if set(peer.known_as) & set(pinned.refused))
-    return Work(tuple(change for change in changes if change.count), edits, make, refused=refused)
-
-
-def _is_missing(text: bytes | None, line: str) -> bool:
-    key = PublicKey.read(line)
-    return key is not None and not admits(text, key)
-
-
-def _labelled(line: str) -> str:
-    """Without the mark of the key pair, whose place in a line is that of the line's own."""
-    words = [word for word in line.split() if not word.startswith("oarsman-trust:")]
-    return " ".join(words)
+    return _work(seen, changes, after, make_key=not seen.key, refused=refused)
 
 
 def _configured(seen: FolderSeen, wanted: Mapping[str, str], mark: str) -> tuple[bytes | None, int]:
@@ -138,38 +123,43 @@ def _configured(seen: FolderSeen, wanted: Mapping[str, str], mark: str) -> tuple
     return with_block(text, by_first, mark), sum(had.get(first) != stanza for first, stanza in by_first.items())
 
 
-def _edits(seen: FolderSeen, after: Mapping[str, bytes | None]) -> tuple[Edit, ...]:
-    return tuple(
-        Edit(label, seen.files[label], text) for label, text in after.items() if text != seen.files[label].text
-    )
+def _work(
+    seen: FolderSeen,
+    changes: Iterable[TrustChange],
+    after: Mapping[str, bytes | None],
+    *,
+    make_key: bool = False,
+    delete_key: bool = False,
+    refused: tuple[str, ...] = (),
+) -> Work:
+    """Changes that change nothing are left out."""
+    texts = [(label, seen.files[label], text) for label, text in after.items()]
+    edits = tuple(Edit(label, before, text) for label, before, text in texts if text != before.text)
+    return Work(tuple(change for change in changes if change.count), edits, make_key, delete_key, refused)
 
 
-# -- here --------------------------------------------------------------------------------------------------------
+def on_start(
+    seen: FolderSeen,
+    pins: Mapping[str, Sequence[tuple[PublicKey, Sequence[str]]]],
+    entries: Mapping[str, str],
+    mark: str,
+    *,
+    make_key: bool,
+) -> Work:
+    """Of the machine that all of this starts from.
 
-
-@dataclass(frozen=True, slots=True)
-class WantedHere:
-    """Of the machine that all of this starts from."""
-
-    pins: Mapping[str, Sequence[tuple[PublicKey, Sequence[str]]]]  # by label of the file
-    entries: Mapping[str, str]  # of the configuration: which key opens a host
-    make_key: bool
-
-
-def on_start(seen: FolderSeen, wanted: WantedHere, mark: str) -> Work:
-    changes = [TrustChange(HERE, KEY, "make", int(wanted.make_key))]
+    pins: by label of the file; entries: of the configuration, by host: which key opens it.
+    """
+    changes = [TrustChange(HERE, KEY, "make", int(make_key))]
     after: dict[str, bytes | None] = {}
-    for label, pins in wanted.pins.items():
-        pinned = pin(seen.files[label].text, pins, mark)
+    for label, wanted in pins.items():
+        pinned = pin(seen.files[label].text, wanted, mark)
         after[label] = pinned.text
         changes.append(TrustChange(HERE, label, "add", pinned.added))
         changes.append(TrustChange(HERE, label, "replace", pinned.replaced))
-    after["config"], entries = _configured(seen, wanted.entries, mark)
-    changes.append(TrustChange(HERE, "config", "add", entries))
-    return Work(tuple(change for change in changes if change.count), _edits(seen, after), wanted.make_key)
-
-
-# -- and back ----------------------------------------------------------------------------------------------------
+    after["config"], count = _configured(seen, entries, mark)
+    changes.append(TrustChange(HERE, "config", "add", count))
+    return _work(seen, changes, after, make_key=make_key)
 
 
 def undo(place: str, seen: FolderSeen, mark: str) -> Work:
@@ -180,9 +170,9 @@ def undo(place: str, seen: FolderSeen, mark: str) -> Work:
         after[label], count = without(file.text, mark)
         left |= marks(after[label])
         changes.append(TrustChange(place, label, "remove", count))
-    delete = seen.made_by_us and not left
+    delete = f" {PREFIX}" in seen.key and not left  # who made a key pair is said in its comment
     changes.append(TrustChange(place, KEY, "delete", int(delete)))
-    return Work(tuple(change for change in changes if change.count), _edits(seen, after), delete_key=delete)
+    return _work(seen, changes, after, delete_key=delete)
 
 
 def others(seen: FolderSeen, mark: str) -> set[str]:

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -42,9 +42,7 @@ class PublicKey:
     def read(line: str) -> PublicKey | None:
         """From a .pub file, whose comment may be anything."""
         words = line.split()
-        if len(words) < 2 or not words[1].startswith("AAAA"):
-            return None
-        return PublicKey(words[0], words[1])
+        return PublicKey(words[0], words[1]) if len(words) > 1 and words[1].startswith("AAAA") else None
 
 
 def best(keys: Sequence[PublicKey]) -> PublicKey | None:
@@ -52,9 +50,6 @@ def best(keys: Sequence[PublicKey]) -> PublicKey | None:
         return next((place for place, kind in enumerate(_KINDS) if key.kind.startswith(kind)), len(_KINDS))
 
     return min(keys, key=rank, default=None)
-
-
-# -- lines of ours ------------------------------------------------------------------------------------------------
 
 
 def with_lines(text: bytes | None, lines: Sequence[str], mark: str) -> bytes | None:
@@ -72,8 +67,7 @@ def without_lines(text: bytes | None, mark: str) -> tuple[bytes | None, int]:
         return None, 0
     kept, notes, joined_at, count = b"", set(), -1, 0
     for line in text.splitlines(keepends=True):
-        found = _LINE.search(line)
-        if found is None or found[1].decode() != mark:
+        if not (found := _ours(line, mark)):
             kept += line
             continue
         count += 1
@@ -83,17 +77,15 @@ def without_lines(text: bytes | None, mark: str) -> tuple[bytes | None, int]:
     return (_closed(kept, notes, joined_at), count) if count else (text, 0)
 
 
-def is_ours(line: bytes, mark: str) -> bool:
+def _ours(line: bytes, mark: str) -> re.Match[bytes] | None:
     found = _LINE.search(line)
-    return found is not None and found[1].decode() == mark
+    return found if found and found[1].decode() == mark else None
 
 
 def marks(text: bytes | None) -> set[str]:
     """Of every trust that has something in a file."""
-    if text is None:
-        return set()
-    found = {match[1].decode() for line in text.splitlines() if (match := _LINE.search(line))}
-    return found | {match[1].decode() for match in _BLOCK.finditer(text)}
+    lines = map(_LINE.search, (text or b"").splitlines())
+    return {match[1].decode() for match in (*lines, *_BLOCK.finditer(text or b"")) if match}
 
 
 def _opened(text: bytes | None, sign: str) -> tuple[bytes, str]:
@@ -108,9 +100,6 @@ def _closed(kept: bytes, notes: set[bytes | None], joined_at: int) -> bytes | No
     if joined_at == len(kept):  # nobody has written anything behind us
         kept = kept.removesuffix(b"\n")
     return None if b"created" in notes and not kept else kept
-
-
-# -- the block in a configuration --------------------------------------------------------------------------------
 
 
 def stanzas(text: bytes | None, mark: str) -> dict[str, str]:
@@ -145,21 +134,14 @@ def _block(text: bytes | None, mark: str) -> re.Match[bytes] | None:
     return next((found for found in _BLOCK.finditer(text or b"") if found[1].decode() == mark), None)
 
 
-# -- authorized_keys ---------------------------------------------------------------------------------------------
-
-
 def admits(text: bytes | None, key: PublicKey) -> bool:
     lines = (text or b"").splitlines()
     return any(key.blob.encode() in line.split() for line in lines if not line.lstrip().startswith(b"#"))
 
 
-# -- known_hosts -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class KnownHostKey:
     key: PublicKey
-    names: str
     revoked: bool
     line: bytes
 
@@ -170,20 +152,24 @@ def with_port(name: str, port: int) -> str:
 
 def known(text: bytes | None, name: str) -> list[KnownHostKey]:
     """What a file knows under a name. Keys of authorities are left out: they are nobody's own."""
-    return [entry for entry in _entries(text) if _is_named(entry.names, name)]
-
-
-def _entries(text: bytes | None) -> Iterator[KnownHostKey]:
+    found = []
     for line in (text or b"").splitlines():
         words = line.decode("utf-8", "replace").split()
         marker = words.pop(0) if words and words[0].startswith("@") else ""
-        if len(words) >= 3 and not words[0].startswith("#") and marker != "@cert-authority":
-            yield KnownHostKey(PublicKey(words[1], words[2]), words[0], marker == "@revoked", line)
+        if len(words) < 3 or words[0].startswith("#") or marker == "@cert-authority" or not _is_named(words[0], name):
+            continue
+        found.append(KnownHostKey(PublicKey(words[1], words[2]), marker == "@revoked", line))
+    return found
 
 
 def _is_named(names: str, name: str) -> bool:
     if names.startswith("|1|"):
-        return _is_hash_of(names, name)
+        try:
+            _, _, salt, digest = names.split("|")
+            wanted = hmac.new(base64.b64decode(salt), name.lower().encode(), "sha1").digest()
+            return hmac.compare_digest(wanted, base64.b64decode(digest))
+        except ValueError:
+            return False
     patterns = names.lower().split(",")
     refused = any(_fits(name, pattern[1:]) for pattern in patterns if pattern.startswith("!"))
     return not refused and any(_fits(name, pattern) for pattern in patterns)
@@ -192,15 +178,6 @@ def _is_named(names: str, name: str) -> bool:
 def _fits(name: str, pattern: str) -> bool:
     """Only * and ? mean something; brackets are those around a name with a port."""
     return fnmatchcase(name.lower(), pattern.replace("[", "[[]"))
-
-
-def _is_hash_of(names: str, name: str) -> bool:
-    try:
-        _, _, salt, digest = names.split("|")
-        wanted = hmac.new(base64.b64decode(salt), name.lower().encode(), "sha1").digest()
-        return hmac.compare_digest(wanted, base64.b64decode(digest))
-    except ValueError:
-        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +201,11 @@ def pin(text: bytes | None, wanted: Iterable[tuple[PublicKey, Sequence[str]]], m
     for key, names in wanted:
         found = {name: known(text, name) for name in names}
         others = {name: [e for e in found[name] if _contradicts(e, key)] for name in names}
-        if any(not is_ours(entry.line, mark) for entries in others.values() for entry in entries):
+        stale = [entry.line for entries in others.values() for entry in entries]
+        if not all(_ours(line, mark) for line in stale):
             refused += names
             continue
         missing = [name for name in names if others[name] or all(entry.key != key for entry in found[name])]
-        stale = [entry.line for entries in others.values() for entry in entries]
         line = f"{','.join(missing)} {key}"
         if stale and text is not None:
             text = _exchanged(text, stale, line, mark)

@@ -12,7 +12,6 @@ from importlib import resources
 from pathlib import Path
 
 from oarsman.engines.hosts.ssh.client import Answer
-from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.engines.hosts.ssh.trust.files import PREFIX, PublicKey
 from oarsman.text.sentence import Text
@@ -47,17 +46,9 @@ class FolderSeen:
     open_to_others: tuple[str, ...] = ()  # what others may write, for which sshd ignores authorized_keys
 
     @property
-    def public(self) -> PublicKey | None:
-        return PublicKey.read(self.key)
-
-    @property
     def home(self) -> str:
         """The same for two hosts that share it; empty: nobody knows. Copies of a disk have the same numbers, too."""
         return f"{self.number} {self.key}" if self.number and self.key else ""
-
-    @property
-    def made_by_us(self) -> bool:
-        return f" {PREFIX}" in self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +86,16 @@ class SshFolder:
         rows = await self._ask(calls + ["delete_key"] * delete_key)
         if isinstance(rows, Trouble):
             return rows
-        failed = [row[1] for row in rows if row[0] == "failed"]
-        if failed:
-            return _failed(self.name, Text("{files} could not be written", files=", ".join(failed)))
         answered = {row[1] for row in rows if row[0] in ("changed", "moved")}
-        if lost := [edit.label for edit in edits if edit.label not in answered]:
-            return _failed(self.name, Text("{files} could not be written", files=", ".join(lost)))
+        failed = [row[1] for row in rows if row[0] == "failed"]
+        if failed := failed or [edit.label for edit in edits if edit.label not in answered]:
+            return _failed(self.name, Text("{files} could not be written", files=", ".join(failed)))
         return {row[1] for row in rows if row[0] == "moved"}
 
     async def visit(self, names: Sequence[str], *, at_once: int = 4) -> dict[str, tuple[int, str]] | Trouble:
         """Log in from there to others, a few at a time: sshd turns away those who come in crowds."""
-        calls = [
-            f"{f'visit {shlex.quote(name)} &'}{' wait' if number % at_once == 0 else ''}"
-            for number, name in enumerate(names, 1)
-        ]
+        waits = [" wait" if number % at_once == 0 else "" for number in range(1, len(names) + 1)]
+        calls = [f"visit {shlex.quote(name)} &{wait}" for name, wait in zip(names, waits, strict=True)]
         rows = await self._ask([*calls, "wait"], timeout=60 + 15 * len(names) / at_once)
         if isinstance(rows, Trouble):
             return rows
@@ -122,8 +109,8 @@ class SshFolder:
             return _failed(self.name, _SENSELESS)
 
     async def _ask(self, calls: Sequence[str], *, timeout: float = 60) -> list[list[str]] | Trouble:  # noqa: ASYNC109
-        script = "\n".join([_script(), *calls, "say end", ""])
-        answer = await self.run(script, timeout)
+        script = (resources.files(__package__) / "trust.sh").read_text()
+        answer = await self.run("\n".join([script, *calls, "say end", ""]), timeout)
         if answer.trouble is not None:
             return answer.trouble
         rows = [line.split("\t") for line in answer.out.splitlines()]
@@ -152,10 +139,6 @@ def here(home: Path, files: Mapping[str, str]) -> SshFolder:
     return SshFolder("", run, files)
 
 
-def _script() -> str:
-    return (resources.files(__package__) / "trust.sh").read_text()
-
-
 def _failed(name: str, what: str) -> Trouble:
     return Trouble("other", Text("{host}: {why}", host=name, why=what) if name else what)
 
@@ -173,12 +156,9 @@ def _edit(number: int, path: str, edit: Edit) -> list[str]:
 
 def printing(content: bytes) -> str:
     """Commands that print it, byte for byte, in every POSIX shell."""
-    pieces = [content[start : start + _PIECE] for start in range(0, len(content), _PIECE)]
-    return " &&\n".join(f"printf %b '{_escaped(piece)}'" for piece in pieces) or ":"
-
-
-def _escaped(piece: bytes) -> str:
-    return "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in piece)
+    escaped = [chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in content]
+    pieces = ("".join(escaped[start : start + _PIECE]) for start in range(0, len(content), _PIECE))
+    return " &&\n".join(f"printf %b '{piece}'" for piece in pieces) or ":"
 
 
 def _seen(name: str, rows: Sequence[Sequence[str]]) -> FolderSeen | Trouble:
@@ -186,7 +166,7 @@ def _seen(name: str, rows: Sequence[Sequence[str]]) -> FolderSeen | Trouble:
     unreadable = [row[1] for row in rows if row[0] == "unreadable"]
     if unreadable:
         return _failed(name, Text("it does not let us read {files}", files=", ".join(unreadable)))
-    files = {row[1]: _file(row) for row in rows if row[0] == "file"}
+    files = [(row[1], row[2], row[3] if len(row) > 3 else "") for row in rows if row[0] == "file"]
     reached = said.get("reached", [])
     return FolderSeen(
         user=said["user"][0],
@@ -195,16 +175,7 @@ def _seen(name: str, rows: Sequence[Sequence[str]]) -> FolderSeen | Trouble:
         port=int(reached[3]) if len(reached) == 4 else 22,
         key=(said.get("key") or [""])[0],
         number=(said.get("home") or [""])[0].split(".")[0].strip(),
-        files=files,
+        files={label: File(None if seen == "none" else bytes.fromhex(text), seen) for label, seen, text in files},
         missing=tuple(row[1] for row in rows if row[0] == "missing"),
         open_to_others=tuple(row[1] for row in rows if row[0] == "mode" and re.match(r".....w|........w", row[2])),
     )
-
-
-def _file(row: Sequence[str]) -> File:
-    before, content = row[2], row[3] if len(row) > 3 else ""
-    return File(None if before == "none" else bytes.fromhex(content), before)
-
-
-def on_host(host: SshHost, run: Run) -> SshFolder:
-    return SshFolder(host.name, run)

@@ -8,13 +8,13 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from oarsman.engines.hosts.ssh.client import Answer, Ssh, end
 from oarsman.engines.hosts.ssh.inventory import SshHost
-from oarsman.engines.hosts.ssh.trouble import Trouble
+from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, Trouble
 from oarsman.engines.hosts.ssh.trust.files import PublicKey, best, known, with_port
 from oarsman.engines.hosts.ssh.trust.folders import KEY
 from oarsman.errors import UsageError
@@ -55,17 +55,11 @@ class Way:
 
 async def way_to(ssh: Ssh, host: SshHost) -> Way | Trouble:
     program, *words = ssh.argv(host)
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     try:
-        process = await asyncio.create_subprocess_exec(
-            program,
-            "-G",
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-    except (FileNotFoundError, PermissionError):
-        return Trouble("no-ssh", Text("there is no ssh on this machine"), Text("install OpenSSH's client"))
+        process = await asyncio.create_subprocess_exec(program, "-G", *words, stdin=nothing, stdout=pipe, stderr=pipe)
+    except (FileNotFoundError, PermissionError) as error:
+        return ssh.trouble(host, NOT_STARTED, str(error))
     out, err = await process.communicate()
     if process.returncode:
         return ssh.trouble(host, process.returncode, err.decode(errors="replace"))
@@ -97,17 +91,13 @@ def _read(text: str) -> Way:
     )
 
 
-def known_key(way: Way) -> PublicKey | None:
+def known_key(way: Way, *files: Path) -> PublicKey | None:
     """The key by which ssh knows the host; None where it trusts for another reason, such as an authority."""
-    found = [entry.key for file in way.known_files for entry in known(_text(file), way.known_as) if not entry.revoked]
+    found: list[PublicKey] = []
+    for file in files or way.known_files:
+        with suppress(OSError):
+            found += [entry.key for entry in known(file.read_bytes(), way.known_as) if not entry.revoked]
     return best(found)
-
-
-def _text(file: Path) -> bytes | None:
-    try:
-        return file.read_bytes()
-    except OSError:
-        return None
 
 
 async def learn_key(ssh: Ssh, host: SshHost, way: Way, folder: Path) -> PublicKey | Trouble:
@@ -125,8 +115,7 @@ async def learn_key(ssh: Ssh, host: SshHost, way: Way, folder: Path) -> PublicKe
         f"ConnectTimeout={CONNECT_SECONDS}",
     ]
     answer = await ssh.run(host, "exit 0\n", timeout=3 * CONNECT_SECONDS, options=options)
-    found = best([entry.key for entry in known(_text(file), way.known_as)])
-    if found is not None:
+    if found := known_key(way, file):
         return found
     return answer.trouble or Trouble("other", Text("{host}: it did not show a host key", host=host.name))
 
@@ -137,30 +126,19 @@ def pinned_by(file: Path) -> list[str]:
 
 
 async def log_in(
-    ssh: Ssh,
-    host: SshHost,
-    script: str,
-    *,
-    timeout: float,  # noqa: ASYNC109
-    pins: Path | None,
-    password: str | None,
-    way: Way,
+    ssh: Ssh, host: SshHost, script: str, patience: float, *, way: Way, pins: Path | None, password: str | None
 ) -> Answer:
     """Nothing is learned on the way: neither new host keys nor further ones of a known host."""
     options = ["StrictHostKeyChecking=yes", "UpdateHostKeys=no", f"ConnectTimeout={CONNECT_SECONDS}"]
     options += pinned_by(pins) if pins else []
     if password is None:
-        return await ssh.run(host, script, timeout=timeout, options=options)
+        return await ssh.run(host, script, timeout=patience, options=options)
     options += ["PreferredAuthentications=password,keyboard-interactive", "NumberOfPasswordPrompts=1"]
-    with answering(password, _asked_for(host, way)) as environment:
-        return await ssh.run(host, script, timeout=timeout, options=options, answering=environment)
-
-
-def _asked_for(host: SshHost, way: Way) -> Sequence[str]:
-    """Words of a question that may be answered: a machine on the way must not be given the password of another."""
-    if not way.indirect:
-        return ()
-    return [f"{way.user}@{name}{end}" for name in dict.fromkeys((host.target, way.hostname)) for end in ("'s ", ")")]
+    # Words of a question that may be answered: a machine on the way must not be given the password of another.
+    names = dict.fromkeys((host.target, way.hostname)) if way.indirect else ()
+    questions = [f"{way.user}@{name}{end}" for name in names for end in ("'s ", ")")]
+    with answering(password, questions) as environment:
+        return await ssh.run(host, script, timeout=patience, options=options, answering=environment)
 
 
 @contextmanager
@@ -203,10 +181,8 @@ def public_key(file: Path) -> tuple[str, Path]:
         reason = getattr(error, "strerror", None) or Text("it is not text")
         raise UsageError(Text("the public key {file} cannot be read: {why}", file=public, why=reason)) from None
     if PublicKey.read(line) is None or "\n" in line:
-        raise UsageError(
-            Text("{file} is no public key of OpenSSH", file=public),
-            hint=Text("it is one line that begins with its kind"),
-        )
+        hint = Text("it is one line that begins with its kind")
+        raise UsageError(Text("{file} is no public key of OpenSSH", file=public), hint=hint)
     return line, public.with_suffix("")
 
 
@@ -214,23 +190,20 @@ async def opening_key(way: Way, home: Path, named: Path | None) -> StartKey:
     if named is not None:
         line, private = public_key(named)
         return StartKey(line, private, private not in way.identities and named not in way.identities)
-    ours = home / ".ssh" / KEY
     for private in way.identities:
         if private.name != KEY and (line := await _usable(private)):
             return StartKey(line, private, unused=False)
-    line = await _usable(ours)
-    return StartKey(line, ours, ours not in way.identities)
+    ours = home / ".ssh" / KEY
+    return StartKey(await _usable(ours), ours, ours not in way.identities)
 
 
 async def _usable(private: Path) -> str:
     """The public half of a key that ssh can use without asking anybody; otherwise empty."""
-    public = private.with_name(f"{private.name}.pub")
     try:
-        line = public.read_text().strip()
+        line = private.with_name(f"{private.name}.pub").read_text().strip()
     except (OSError, UnicodeDecodeError):
         return ""
-    key = PublicKey.read(line)
-    if key is None:
+    if (key := PublicKey.read(line)) is None:
         return ""
     opened = await _output("ssh-keygen", "-y", "-P", "", "-f", str(private))
     return line if opened or key.blob in await _output("ssh-add", "-L") else ""

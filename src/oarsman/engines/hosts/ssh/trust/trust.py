@@ -11,23 +11,25 @@ import hashlib
 import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import permutations
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from oarsman.engines.hosts.ssh.client import Answer, Ssh, on_all
+from oarsman.engines.hosts.ssh.client import Ssh, on_all
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble, trouble
 from oarsman.engines.hosts.ssh.trust import changes as plans
-from oarsman.engines.hosts.ssh.trust.changes import HERE, Peer, TrustChange, WantedHere, Work
+from oarsman.engines.hosts.ssh.trust.changes import HERE, Peer, TrustChange, Work
 from oarsman.engines.hosts.ssh.trust.files import PublicKey
-from oarsman.engines.hosts.ssh.trust.folders import KEY, FolderSeen, SshFolder, here, on_host
+from oarsman.engines.hosts.ssh.trust.folders import KEY, FolderSeen, SshFolder, here
 from oarsman.engines.hosts.ssh.trust.login import StartKey, Way, known_key, learn_key, log_in, opening_key, way_to
 from oarsman.errors import UserError
 from oarsman.text.sentence import Text
 
+_Found = TypeVar("_Found")
+_Visits = dict[str, tuple[int, str]]  # the exit code of ssh to each host, and what it said
 _TRIES = 5  # to change a file that others change at the same time, as hosts do that share a home
 
 
@@ -67,43 +69,36 @@ class Trust:
         self._seen: dict[str, FolderSeen] = {}
         self._passwords: dict[str, str] = {}
         self._opening: dict[str, StartKey] = {}
-        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="oarsman-")))
+        self._temporary = tempfile.TemporaryDirectory(prefix="oarsman-")
+        self._folder = Path(self._temporary.name)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
+    def __exit__(self, *_: object) -> None:
+        self._temporary.cleanup()
 
     # -- looking -------------------------------------------------------------------------------------------
     async def look(self) -> None:
         """Find out who lets us in by key, and whose host key is not known here."""
-        ways = await on_all(self.inventory.hosts, lambda host: way_to(self._ssh, host))
-        for name, way in ways.items():
-            if isinstance(way, Trouble):
-                self.troubles[name] = way
-            else:
-                self._ways[name] = way
+        self._ways = self._sound(await on_all(self.inventory.hosts, lambda host: way_to(self._ssh, host)))
         await self._look_at([host for host in self.inventory.hosts if host.name in self._ways])
-        strangers = [host for host in self.inventory.hosts if self._is("host-key-unknown", host)]
-        learned = await on_all(strangers, self._learn)
-        for name, key in learned.items():
-            if isinstance(key, Trouble):
-                self.troubles[name] = key
-            else:
-                self.learned[name] = key
+        strangers = self._with_trouble("host-key-unknown")
+        self.learned |= self._sound(await on_all(strangers, self._learn))
         self._pins.write_text("".join(f"{self._ways[n].known_as} {key}\n" for n, key in self.learned.items()))
         await self._look_at([host for host in strangers if host.name in self.learned])
+
+    def _sound(self, found: Mapping[str, _Found | Trouble]) -> dict[str, _Found]:
+        """Without those that are in trouble, which is noted."""
+        self.troubles |= {name: each for name, each in found.items() if isinstance(each, Trouble)}
+        return {name: each for name, each in found.items() if not isinstance(each, Trouble)}
 
     async def _learn(self, host: SshHost) -> PublicKey | Trouble:
         return await learn_key(self._ssh, host, self._ways[host.name], self._folder)
 
-    def _is(self, kind: str, host: SshHost) -> bool:
-        found = self.troubles.get(host.name)
-        return found is not None and found.kind == kind
+    def _with_trouble(self, kind: str) -> list[SshHost]:
+        found = {name for name, trouble in self.troubles.items() if trouble.kind == kind}
+        return [host for host in self.inventory.hosts if host.name in found]
 
     @property
     def _pins(self) -> Path:
@@ -112,7 +107,7 @@ class Trust:
     @property
     def locked(self) -> list[SshHost]:
         """Hosts that do not know a key of ours, and may take a password."""
-        return [host for host in self.inventory.hosts if self._is("denied", host)]
+        return self._with_trouble("denied")
 
     def login_name(self, host: SshHost) -> str:
         return f"{self._ways[host.name].user}@{host.name}"
@@ -127,31 +122,19 @@ class Trust:
         return wrong
 
     async def _look_at(self, hosts: Sequence[SshHost]) -> None:
-        found = await on_all(hosts, lambda host: self._place(host).look())
-        for name, seen in found.items():
-            self.troubles.pop(name, None)
-            if isinstance(seen, Trouble):
-                self.troubles[name] = seen
-            elif seen.missing:
-                self.troubles[name] = Trouble(
-                    "missing", Text("{host}: it has no {programs}", host=name, programs=", ".join(seen.missing))
-                )
+        for host in hosts:
+            self.troubles.pop(host.name, None)
+        for name, seen in self._sound(await on_all(hosts, lambda host: self._place(host).look())).items():
+            if seen.missing:
+                message = Text("{host}: it has no {programs}", host=name, programs=", ".join(seen.missing))
+                self.troubles[name] = Trouble("missing", message)
             else:
                 self._seen[name] = seen
 
     def _place(self, host: SshHost) -> SshFolder:
-        async def run(script: str, timeout: float) -> Answer:  # noqa: ASYNC109
-            return await log_in(
-                self._ssh,
-                host,
-                script,
-                timeout=timeout,
-                way=self._ways[host.name],
-                pins=self._pins if host.name in self.learned else None,
-                password=self._passwords.get(host.name),
-            )
-
-        return on_host(host, run)
+        pins = self._pins if host.name in self.learned else None
+        way, password = self._ways[host.name], self._passwords.get(host.name)
+        return SshFolder(host.name, partial(log_in, self._ssh, host, way=way, pins=pins, password=password))
 
     @property
     def taking_part(self) -> list[SshHost]:
@@ -173,7 +156,7 @@ class Trust:
                 self._opening[host.name] = await opening_key(self._ways[host.name], self.home, self._key)
         peers = await self._peers()
         keys = {peer.host.name: peer.seen.key for peer in peers if peer.seen.key}
-        work = {HERE: plans.on_start(await self._look_here(), self._wanted_here(), self._start_mark)}
+        work = {HERE: self._work_here(await self._look_here())}
         for peer in peers:
             work[peer.host.name] = self._work(peer, peers, keys)
         return TrustPlan({place: each for place, each in work.items() if each.changes or each.refused})
@@ -206,7 +189,7 @@ class Trust:
                 peers.append(Peer(host, self._seen[host.name], key))
         return peers
 
-    def _wanted_here(self) -> WantedHere:
+    def _work_here(self, seen: FolderSeen) -> Work:
         pins: dict[str, list[tuple[PublicKey, list[str]]]] = {}
         labels = {path: label for label, path in self._files_here().items()}
         for name, key in self.learned.items():
@@ -214,12 +197,13 @@ class Trust:
             if file is not None and name not in self.troubles:
                 pins.setdefault(labels[str(file)], []).append((key, [self._ways[name].known_as]))
         entries = {}
-        for name, opening in self._opening.items():
-            host = self.inventory.host(name)
-            if host is not None and opening.unused:
+        for host in self.inventory.hosts:
+            opening = self._opening.get(host.name)
+            if opening is not None and opening.unused:
                 hosts = " ".join(dict.fromkeys((host.name, host.target)))
-                entries[name] = f"Host {hosts}\n    IdentityFile {opening.private}\n"
-        return WantedHere(pins, entries, any(not opening.public for opening in self._opening.values()))
+                entries[host.name] = f"Host {hosts}\n    IdentityFile {opening.private}\n"
+        make_key = any(not opening.public for opening in self._opening.values())
+        return plans.on_start(seen, pins, entries, self._start_mark, make_key=make_key)
 
     def _files_here(self) -> dict[str, str]:
         config = self.inventory.ssh_config
@@ -241,9 +225,7 @@ class Trust:
     async def carry_out(self, plan: TrustPlan) -> None:
         """First here, so that a run that is cut short finds its way again; then the keys; then all that names them."""
         if HERE in plan.work:
-            await self._change_here(
-                plan.work[HERE], lambda seen: plans.on_start(seen, self._wanted_here(), self._start_mark)
-            )
+            await self._change_here(plan.work[HERE], self._work_here)
         for opening in self._opening.values():
             opening.public = opening.public or (await self._look_here()).key
         makers = [host for host in self.taking_part if host.name in plan.work and plan.work[host.name].make_key]
@@ -252,71 +234,62 @@ class Trust:
         await on_all(first, self._make_key)
         await on_all([host for host in makers if host not in first], self._make_key)
         peers = await self._peers()
-        keys = {peer.host.name: self._seen[peer.host.name].key for peer in peers}
+        keys = {peer.host.name: peer.seen.key for peer in peers}
+        by_name = {peer.host.name: peer for peer in peers}
 
-        async def write(host: SshHost) -> None:
-            await self._settle(host, lambda: self._work(self._peer(host, peers), peers, keys))
+        def work(host: SshHost, seen: FolderSeen) -> Work:
+            return self._work(replace(by_name[host.name], seen=seen), peers, keys)
 
-        await on_all([peer.host for peer in peers], write)
-
-    def _peer(self, host: SshHost, peers: Sequence[Peer]) -> Peer:
-        found = next(peer for peer in peers if peer.host == host)
-        return Peer(host, self._seen[host.name], found.key)
+        await self._settle_all([peer.host for peer in peers], work)
 
     async def _make_key(self, host: SshHost) -> None:
-        made = await self._place(host).make_key(self.mark)
-        if isinstance(made, Trouble):
-            self.troubles[host.name] = made
-            return
-        await self._look_at([host])  # the folder may be new as well
-        self._tell(TrustChange(host.name, KEY, "make"))
+        if self._sound({host.name: await self._place(host).make_key(self.mark)}):
+            await self._look_at([host])  # the folder may be new as well
+            self._tell(TrustChange(host.name, KEY, "make"))
 
     async def carry_out_undo(self, plan: TrustPlan) -> None:
         """Here last, and only when every host is done: the rest needs the way that is known here."""
-
-        async def clear(host: SshHost) -> None:
-            await self._settle(host, lambda: plans.undo(host.name, self._seen[host.name], self.mark))
-
-        await on_all([host for host in self.taking_part if host.name in plan.work], clear)
+        hosts = [host for host in self.taking_part if host.name in plan.work]
+        await self._settle_all(hosts, lambda host, seen: plans.undo(host.name, seen, self.mark))
         if HERE in plan.work and not self.troubles:
             await self._change_here(plan.work[HERE], lambda seen: plans.undo(HERE, seen, self._start_mark))
 
-    async def _settle(self, host: SshHost, work: Callable[[], Work]) -> None:
+    async def _settle_all(self, hosts: Sequence[SshHost], work: Callable[[SshHost, FolderSeen], Work]) -> None:
+        async def settle(host: SshHost) -> Trouble | None:
+            return await self._settle(self._place(host), self._seen[host.name], partial(work, host))
+
+        self._sound(await on_all(hosts, settle))
+
+    async def _settle(self, folder: SshFolder, seen: FolderSeen, work: Callable[[FolderSeen], Work]) -> Trouble | None:
         """Files that were changed meanwhile are looked at again."""
         for _ in range(_TRIES):
-            now = work()
+            now = work(seen)
             if not now.edits and not now.delete_key:
-                return
-            moved = await self._place(host).change(now.edits, delete_key=now.delete_key)
+                return None
+            moved = await folder.change(now.edits, delete_key=now.delete_key)
             if isinstance(moved, Trouble):
-                self.troubles[host.name] = moved
-                return
+                return moved
             self._tell(*(change for change in now.changes if change.file not in moved and change.action != "make"))
             if not moved:
-                return
-            await self._look_at([host])
-            if host.name in self.troubles:
-                return
-        self.troubles[host.name] = Trouble(
-            "other", Text("{host}: its ssh files change all the time", host=host.name), Text("try again")
-        )
+                return None
+            again = await folder.look()
+            if isinstance(again, Trouble):
+                return again
+            seen = again
+        if folder.name == HERE:
+            return Trouble("other", Text("files in the ssh folder of this machine change all the time"))
+        message = Text("{host}: its ssh files change all the time", host=folder.name)
+        return Trouble("other", message, Text("try again"))
 
-    async def _change_here(self, work: Work, again: Callable[[FolderSeen], Work]) -> None:
+    async def _change_here(self, announced: Work, work: Callable[[FolderSeen], Work]) -> None:
         place = here(self.home, self._files_here())
-        if work.make_key:
+        if announced.make_key:
             made = await place.make_key(self._start_mark)
             if isinstance(made, Trouble):
                 raise UserError(made.message)
             self._tell(TrustChange(HERE, KEY, "make"))
-        for _ in range(_TRIES):
-            work = again(await self._look_here())
-            moved = await place.change(work.edits, delete_key=work.delete_key)
-            if isinstance(moved, Trouble):
-                raise UserError(moved.message)
-            self._tell(*(change for change in work.changes if change.file not in moved and change.action != "make"))
-            if not moved:
-                return
-        raise UserError(Text("files in the ssh folder of this machine change all the time"))
+        if failed := await self._settle(place, await self._look_here(), work):
+            raise UserError(failed.message)
 
     def _tell(self, *changes: TrustChange) -> None:
         for change in changes:
@@ -326,51 +299,41 @@ class Trust:
     # -- does it work? -------------------------------------------------------------------------------------
     async def verify(self) -> list[Pair]:
         """From every host to every other, and from here by key to all of them."""
-        names = [host.name for host in self.inventory.hosts]
-        reached = [host.name for host in self.taking_part]
+        hosts, taking_part = self.inventory.hosts, self.taking_part
         entered, visits = await asyncio.gather(
-            on_all(self.taking_part, self._enter), on_all(self.taking_part, lambda host: self._visit(host, reached))
+            on_all(taking_part, self._enter), on_all(taking_part, lambda host: self._visit(host, taking_part))
         )
-        pairs = [Pair(HERE, name, self.troubles.get(name) or entered.get(name)) for name in names]
-        between = [(source, target) for source in names for target in names if source != target]
-        return pairs + [Pair(source, to, self._between(source, to, visits.get(source))) for source, to in between]
+        pairs = [Pair(HERE, host.name, self.troubles.get(host.name) or entered.get(host.name)) for host in hosts]
+        for source, target in permutations(hosts, 2):
+            lost = self.troubles.get(source.name) or self.troubles.get(target.name)
+            between = lost or _between(source.name, target, visits.get(source.name))
+            pairs.append(Pair(source.name, target.name, between))
+        return pairs
 
     async def _enter(self, host: SshHost) -> Trouble | None:
-        answer = await log_in(
-            self._ssh,
-            host,
-            "exit 0\n",
-            timeout=30,
-            way=self._ways[host.name],
-            password=None,
-            pins=self._pins if self._ways[host.name].own_file is None and host.name in self.learned else None,
-        )
+        way = self._ways[host.name]
+        pins = self._pins if way.own_file is None and host.name in self.learned else None
+        answer = await log_in(self._ssh, host, "exit 0\n", 30, way=way, password=None, pins=pins)
         return answer.trouble
 
-    async def _visit(self, host: SshHost, names: Sequence[str]) -> dict[str, tuple[int, str]] | Trouble:
+    async def _visit(self, host: SshHost, hosts: Sequence[SshHost]) -> _Visits | Trouble:
         """Each begins with the one after itself: otherwise all would come to the first at once."""
-        place = names.index(host.name)
-        called = {self._called(name): name for name in (*names[place + 1 :], *names[:place])}
+        place = hosts.index(host)
+        # What is localhost here is another machine there.
+        called = {
+            plans.names_of(other, self._seen[other.name])[0]: other.name
+            for other in (*hosts[place + 1 :], *hosts[:place])
+        }
         visits = await self._place(host).visit(list(called))
         return visits if isinstance(visits, Trouble) else {called[name]: said for name, said in visits.items()}
 
-    def _called(self, name: str) -> str:
-        """What is localhost here is another machine there."""
-        host = self.inventory.host(name)
-        assert host is not None
-        return plans.names_of(host, self._seen[name])[0]
 
-    def _between(self, source: str, target: str, visits: dict[str, tuple[int, str]] | Trouble | None) -> Trouble | None:
-        lost = self.troubles.get(source) or self.troubles.get(target)
-        if lost is not None or visits is None or isinstance(visits, Trouble):
-            return lost or (
-                visits
-                if isinstance(visits, Trouble)
-                else Trouble("other", Text("{host} did not take part", host=source))
-            )
-        host = self.inventory.host(target)
-        assert host is not None
-        if target not in visits:
-            return Trouble("other", Text("{host} said nothing about {other}", host=source, other=target))
-        code, said = visits[target]
-        return None if code == 0 else trouble(host, code, said)
+def _between(source: str, target: SshHost, visits: _Visits | Trouble | None) -> Trouble | None:
+    if visits is None:
+        return Trouble("other", Text("{host} did not take part", host=source))
+    if isinstance(visits, Trouble):
+        return visits
+    if target.name not in visits:
+        return Trouble("other", Text("{host} said nothing about {other}", host=source, other=target.name))
+    code, said = visits[target.name]
+    return None if code == 0 else trouble(target, code, said)
