@@ -9,15 +9,39 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterator
-from contextlib import suppress
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import wraps
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _TICK_SECONDS: Final = 1.0  # a signal that comes just before a wait begins would not end it
 _LAST_WORDS_SECONDS: Final = 5.0
 _END: Final[Any] = object()
+
+
+def in_thread(work: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The other way round: work that waits, for callers in an event loop."""
+
+    @wraps(work)
+    async def started(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(work, *args, **kwargs)
+
+    return started
+
+
+@asynccontextmanager
+async def running(*works: Coroutine[Any, Any, T]) -> AsyncIterator[Sequence[asyncio.Task[T]]]:
+    """The works go on beside what the caller does, and have ended when it is done."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Portal:

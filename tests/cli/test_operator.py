@@ -229,7 +229,7 @@ def test_mistakes_are_explained() -> None:
 
 
 def test_a_missing_library_is_named_with_the_way_to_get_it(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("oarsman.control.operator", "oarsman.control.metrics", "oarsman.control.health"):
+    for module in ("oarsman.control.operator", "oarsman.control.health"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     assert refused() == (

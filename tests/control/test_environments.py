@@ -21,7 +21,7 @@ from waiting import waiting
 
 from oarsman.backends.base import JobRecord
 from oarsman.backends.local.backend import LocalBackend
-from oarsman.backends.local.supervisor_link import SupervisorLink
+from oarsman.backends.local.follow import SupervisorLink
 from oarsman.client.mpijob import MPIJob
 from oarsman.control import environment_build
 from oarsman.control.environments import FIELD, _whole_letters

@@ -11,8 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from oarsman.control.health import Check, HealthServer, Reachable, Turns, lease_is_renewed
-from oarsman.control.metrics import Metrics
+from oarsman.control.health import Check, HealthServer, Metrics, Reachable, Turns, lease_is_renewed
 from oarsman.errors import UsageError
 
 HERE = "127.0.0.1"

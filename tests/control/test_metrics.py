@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from oarsman import __version__
-from oarsman.control.metrics import Metrics
+from oarsman.control.health import Metrics
 
 UPSTREAM = {
     "mpi_operator_jobs_created_total",
@@ -36,11 +36,11 @@ def test_upstreams_names_are_there_from_the_start_and_count_from_zero(metrics: M
 
 
 def test_each_fact_counts_once(metrics: Metrics) -> None:
-    metrics.job_created()
-    metrics.job_created()
-    metrics.job_succeeded()
-    metrics.job_failed()
-    metrics.status_written()
+    metrics.created.inc()
+    metrics.created.inc()
+    metrics.successful.inc()
+    metrics.failed.inc()
+    metrics.status_writes.inc()
     assert value(metrics, "mpi_operator_jobs_created_total") == 2
     assert value(metrics, "mpi_operator_jobs_successful_total") == 1
     assert value(metrics, "mpi_operator_jobs_failed_total") == 1
@@ -59,9 +59,9 @@ def test_the_series_of_a_job_goes_with_the_job(metrics: Metrics) -> None:
 
 
 def test_leading_is_one_and_following_is_zero(metrics: Metrics) -> None:
-    metrics.leading(True)
+    metrics.leader.set(1)
     assert value(metrics, "mpi_operator_is_leader") == 1
-    metrics.leading(False)
+    metrics.leader.set(0)
     assert value(metrics, "mpi_operator_is_leader") == 0
 
 
@@ -109,10 +109,10 @@ def test_a_state_without_jobs_falls_to_zero(metrics: Metrics) -> None:
 
 def test_the_queue_is_asked_when_somebody_scrapes(metrics: Metrics) -> None:
     queue = [1, 2]
-    metrics.watch_queue(lambda: len(queue))
+    metrics.queue_depth.set_function(lambda: len(queue))
     queue.append(3)
     assert value(metrics, "oarsman_queue_depth") == 3
-    metrics.watch_queue(lambda: 7)  # leads a second time
+    metrics.queue_depth.set_function(lambda: 7)  # leads a second time
     assert value(metrics, "oarsman_queue_depth") == 7
 
 
@@ -122,7 +122,7 @@ def test_the_version_is_told(metrics: Metrics) -> None:
 
 def test_two_operators_share_no_numbers_and_readers_get_the_form_they_accept() -> None:
     one, other = Metrics(), Metrics()
-    one.job_created()
+    one.created.inc()
     assert value(other, "mpi_operator_jobs_created_total") == 0
     text, plain = one.expose()
     assert plain.startswith("text/plain")

@@ -12,8 +12,7 @@ import pytest
 from engines.kube.kube_jobs import V1, V2BETA1, document
 from engines.kube.memory_kube import MemoryKube, bring_up_to_date
 
-from oarsman.control.health import Turns
-from oarsman.control.metrics import Metrics
+from oarsman.control.health import Metrics, Turns
 from oarsman.control.operator import Operator
 from oarsman.control.operator_settings import OperatorSettings
 from oarsman.control.reconciler import in_steps, so_far

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.control.sampler import Sampler
+from oarsman.control.usage import Sampler
 from oarsman.engines.hosts.core import process
 from oarsman.engines.hosts.core.job_spec import write_spec
 from oarsman.engines.hosts.core.journal import HostMade, add_note

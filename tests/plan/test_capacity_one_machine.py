@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from oarsman import names
 from oarsman.job.job import Container, Resources, RestartPolicy, Role
+from oarsman.job.observed import Place
 from oarsman.plan.capacity import one_machine, queue
 from oarsman.plan.capacity.amounts import Capacity
-from oarsman.plan.capacity.gang import Gang, Party
+from oarsman.plan.capacity.gang import Gang, Party, Placed
 from oarsman.plan.capacity.placement import Machine
 from oarsman.plan.capacity.queue import Decision
 from tests.builders import a_job, at
@@ -34,7 +35,12 @@ def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, g
 
 
 def admit(waiting: list[Gang], running: list[Gang]) -> list[Decision]:
-    return queue.admit(waiting, [one_machine.placed(gang, EIGHT) for gang in running], [EIGHT], one_machine)
+    return queue.admit(
+        waiting,
+        [Placed(gang=gang, placement=(Place(member=gang.launcher, machine=EIGHT.name),)) for gang in running],
+        [EIGHT],
+        one_machine,
+    )
 
 
 def admitted(decisions: list[Decision]) -> list[str]:

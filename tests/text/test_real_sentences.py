@@ -13,11 +13,11 @@ from for_every import for_every
 from oarsman import names
 from oarsman.engines.hosts.local import host_spec
 from oarsman.errors import ManifestError
-from oarsman.job.observed import Admission, Exit, Observed, Phase
+from oarsman.job.observed import Admission, Exit, Observed, Phase, Place
 from oarsman.manifest import job_from_document, load
 from oarsman.plan.capacity import nodes, one_machine, queue
 from oarsman.plan.capacity.amounts import Capacity, named
-from oarsman.plan.capacity.gang import Gang, Party, Share
+from oarsman.plan.capacity.gang import Gang, Party, Placed, Share
 from oarsman.plan.capacity.nodes import Quota
 from oarsman.plan.capacity.placement import Machine, Spot
 from oarsman.plan.reconcile import reconcile, reject
@@ -78,7 +78,7 @@ def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, g
     ],
 )
 def test_the_queue_says_what_is_waited_for(waiting: list[Gang], running: list[Gang], chinese: str) -> None:
-    placed = [one_machine.placed(gang, EIGHT) for gang in running]
+    placed = [Placed(gang=gang, placement=(Place(member=gang.launcher, machine=EIGHT.name),)) for gang in running]
     reason = queue.admit(waiting, placed, [EIGHT], one_machine)[-1].admission.reason
     assert spoken(reason) == chinese
     assert spoken(messages.queued(2, reason)) == f"排在队列第 2 位：{chinese}"

@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import getpass
 import os
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from oarsman.engines.contract import HostUsage, UsageSample
+from oarsman.errors import UserError
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission
+from oarsman.job.state import EventRecord as EventRecord
 from oarsman.job.state import Status
 from oarsman.plan.capacity.amounts import Capacity
-from oarsman.store.logs import LogLine
+from oarsman.store.logs import LogLine as LogLine
+from oarsman.store.logs import Search, stamp
+from oarsman.text.sentence import Text
 
-__all__ = [
-    "EVERYTHING",
-    "Amounts",
-    "Backend",
-    "Batch",
-    "Environments",
-    "EventRecord",
-    "Fit",
-    "HasInventory",
-    "HasNamespaces",
-    "HasOperator",
-    "HasRights",
-    "Holding",
-    "HostFinding",
-    "HostRecord",
-    "JobRecord",
-    "KeepsWorkers",
-    "LogLine",
-    "LogPage",
-    "LogQuery",
-    "PlacedLine",
-    "Preview",
-    "Previews",
-    "Refuses",
-    "StartsInFolder",
-]
+Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,16 +37,6 @@ class JobRecord:
     deleting: bool = False
     stop_requested: bool = False
     revision: int = 0  # grows with every change
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRecord:
-    time: datetime  # last time it happened
-    first_time: datetime
-    severity: str  # Normal, Warning
-    reason: str
-    message: str
-    count: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +143,28 @@ class LogQuery:
     follow: bool = False
     search: str | None = None  # only lines that contain it; case is ignored unless it has a capital letter
 
+    @property
+    def chooses(self) -> bool:
+        """Whether any line is left out for what it says or who wrote it."""
+        return bool(self.ranks or self.workers or self.launcher_only or self.stream or self.search)
+
+    def filter(self, job: Job) -> Callable[[LogLine], bool]:
+        hosts = {job.worker_host(index) for index in self.workers}
+        since = stamp(self.since) if self.since is not None else ""
+        search = Search(self.search) if self.search else None
+
+        def wanted(line: LogLine) -> bool:
+            return (
+                (not self.ranks or line.rank in self.ranks)
+                and (not hosts or line.host in hosts)
+                and (not self.launcher_only or line.rank is None)
+                and (self.stream is None or line.stream == self.stream)
+                and line.stamp >= since
+                and (search is None or search(line.text))
+            )
+
+        return wanted
+
 
 EVERYTHING = LogQuery()
 
@@ -205,15 +197,12 @@ class Environments(Protocol):
 
         A failed build of the same contents is tried again. Jobs that run in the contents before keep them.
         """
-        ...
 
     async def delete(self, name: str) -> None:
         """Raises ConflictError while a job that has not ended uses it."""
-        ...
 
     async def log(self, name: str, *, after: int = 0) -> BuildLog:
         """Of the newest build: what was written behind that place, a bounded piece."""
-        ...
 
 
 class Backend(Protocol):
@@ -226,17 +215,14 @@ class Backend(Protocol):
     @property
     def place(self) -> str:
         """local, ssh or kube."""
-        ...
 
     @property
     def home(self) -> str:
         """The namespace of jobs that mention none."""
-        ...
 
     @property
     def environments(self) -> Environments:
         """The sets of packages that jobs of this place can run in."""
-        ...
 
     async def submit(
         self,
@@ -248,7 +234,6 @@ class Backend(Protocol):
         owner: str | None = None,
     ) -> JobRecord:
         """owner: on whose behalf; None: whoever runs this process."""
-        ...
 
     async def get(self, key: str) -> JobRecord: ...
     async def list(self, namespace: str | None = None) -> Sequence[JobRecord]: ...
@@ -260,16 +245,13 @@ class Backend(Protocol):
     async def events(self, key: str) -> Sequence[EventRecord]: ...
     def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:
         """Yield the record now and after each change; ends when the job is gone, or TimeoutError."""
-        ...
 
     def logs(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:
         """What there is, or with `follow` everything until the attempt is over; a bounded number of lines at a time."""
-        ...
 
     async def usage(self, key: str) -> Sequence[HostUsage]: ...
     def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
         """All jobs, and then what changes among them, for ever. Nothing is polled; trouble is survived."""
-        ...
 
     async def log_page(
         self,
@@ -281,17 +263,14 @@ class Backend(Protocol):
         limit: int = 500,
     ) -> LogPage:
         """Lines after a place, before one, or (neither) the last ones. Its cost does not grow with the log."""
-        ...
 
     def log_follow(
         self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
     ) -> AsyncGenerator[LogPage, None]:
         """Pages as lines come, from that place on (None: the beginning), until the attempt is over."""
-        ...
 
     async def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
         """What was sampled while the job ran, also after its end; oldest first, a bounded number."""
-        ...
 
     async def hosts(self) -> Sequence[HostRecord]: ...
     async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
@@ -299,11 +278,40 @@ class Backend(Protocol):
 
         owner: who asks; of jobs that are in the way, only theirs are named. None: one who may see them all.
         """
-        ...
 
     async def close(self) -> None:
         """What is open is closed. Event loops do that for those who forget it."""
-        ...
+
+
+class Edits:
+    """The verbs that change what is wanted of a job, each a patch of its document."""
+
+    async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
+        """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""
+        raise NotImplementedError
+
+    async def scale(self, key: str, workers: int) -> JobRecord:
+        def edit(document: Document) -> Document:
+            if document["spec"]["mpiReplicaSpecs"].get("Worker") is None:
+                raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
+            return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
+
+        return await self._edit(key, edit, Text("scaled"))
+
+    async def suspend(self, key: str) -> JobRecord:
+        return await self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": True}}}, Text("suspended"))
+
+    async def resume(self, key: str) -> JobRecord:
+        return await self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": False}}}, Text("resumed"))
+
+
+def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> Document:
+    """What a merge patch makes of a document."""
+    result = copy.deepcopy(dict(document))
+    for name, value in patch.items():
+        inner = result.get(name)
+        result[name] = merged(inner if isinstance(inner, dict) else {}, value) if isinstance(value, dict) else value
+    return result
 
 
 # -- what only some places can do: ask with isinstance -------------------------------------------------
@@ -313,7 +321,6 @@ class StartsInFolder(Protocol):
 
     async def has_folder(self, path: str) -> bool:
         """Whether jobs can begin there: a whole path of a folder that exists."""
-        ...
 
 
 @runtime_checkable
@@ -322,7 +329,6 @@ class Previews(Protocol):
 
     async def preview(self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path) -> Preview:
         """Changes nothing. Raises ManifestError for what is no valid job, or none here."""
-        ...
 
 
 @runtime_checkable
@@ -338,11 +344,9 @@ class HasInventory(Protocol):
 
     async def check(self) -> None:
         """Raises what is wrong with the inventory, before somebody relies on it."""
-        ...
 
     async def held(self) -> Mapping[str, Capacity]:
         """What jobs have of each host, without asking any of them."""
-        ...
 
 
 @runtime_checkable
@@ -351,11 +355,9 @@ class HasOperator(Protocol):
 
     async def silence(self, key: str) -> str | None:
         """Why nothing happens with a job that has been there for a while; None if something does."""
-        ...
 
     async def served(self, namespace: str) -> bool | None:
         """Whether somebody looks after the jobs of the namespace; None if that cannot be known."""
-        ...
 
 
 @runtime_checkable
@@ -364,7 +366,6 @@ class HasNamespaces(Protocol):
 
     async def lacks_namespace(self, namespace: str) -> bool:
         """Whether it is known not to exist."""
-        ...
 
 
 @runtime_checkable
@@ -373,7 +374,6 @@ class HasRights(Protocol):
 
     async def may_change(self, namespaces: Sequence[str | None]) -> bool:
         """Whether the user may change jobs in any of these namespaces; None: in all there are."""
-        ...
 
 
 @runtime_checkable

@@ -7,30 +7,27 @@ are read in threads; what waits, waits in the event loop to be notified.
 from __future__ import annotations
 
 import asyncio
-import builtins
 import contextlib
-import copy
 import os
 import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import EVERYTHING, Batch, EventRecord, JobRecord, LogLine, LogPage, LogQuery, current_user
-from oarsman.backends.local.follow import Listener, LocalChanges, Readable, changes
+from oarsman.backends.base import Batch, Document, Edits, EventRecord, JobRecord, current_user, merged
+from oarsman.backends.local.follow import Listener, LocalChanges, Readable, SupervisorLink, changes
 from oarsman.backends.local.logs import LocalLogs
-from oarsman.backends.local.supervisor_link import SupervisorLink
 from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refusal
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.errors import ConflictError, NotFoundError, UserError
-from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
+from oarsman.portal import in_thread
 from oarsman.status.codec import from_wire
 from oarsman.store import samples
 from oarsman.store.jobs import JobStore, StoredJob
@@ -42,7 +39,7 @@ _TIME_STEP = 0.0005  # samples are noted to the millisecond
 _umask_lock = threading.Lock()
 
 
-class StoredBackend:
+class StoredBackend(Edits):
     """Of what its threads share, only a table of documents already read changes: each has a connection to the store of
     its own."""
 
@@ -55,11 +52,11 @@ class StoredBackend:
         self._paths.make()
         self._store = JobStore(self._paths.database)
         self._supervisor = SupervisorLink(self._paths)
-        self._logs = LocalLogs(self._paths, self._store, self._listening)
+        logs = LocalLogs(self._paths, self._store, self._found, self._listening)
+        self.logs, self.log_page, self.log_follow = logs.lines, logs.page, logs.follow
         self._changes: LocalChanges | None = None
         self._known: dict[str, Job] = {}
-        self._environments = LocalEnvironments(self._paths, self._store.unsettled, current_user)
-        self.environments = StoredEnvironments(self._environments)
+        self.environments = LocalEnvironments(self._paths, self._store.unsettled, current_user)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._store.close)
@@ -104,7 +101,8 @@ class StoredBackend:
     def _checked(self, document: Mapping[str, Any], folder: Path) -> tuple[Job, str]:
         """The job, and the engine that runs it."""
         job = self._wanted(job_from_document(document))
-        if _undecodable(str(folder)):
+        undecodable = any("\ud800" <= letter <= "\udfff" for letter in str(folder))
+        if undecodable:  # no record can keep bytes that are no text
             raise UserError(
                 Text("the name of this folder is not valid UTF-8: {name}", name=f"{str(folder)!a}"),
                 hint=Text("go to another one"),
@@ -138,7 +136,7 @@ class StoredBackend:
     def _in_its_environment(self, job: Job) -> Attachment:
         """Raises ManifestError where there is none of that name, or one that cannot be had."""
         attached = Attaching(self._paths).of(job)
-        refused = refusal(job, attached, self._environments.known())
+        refused = refusal(job, attached, self.environments.known())
         if refused is not None:
             raise refused
         return attached
@@ -159,40 +157,18 @@ class StoredBackend:
             async for _ in self.watch(key):
                 pass
 
-    async def scale(self, key: str, workers: int) -> JobRecord:
-        def edit(spec: dict[str, Any]) -> None:
-            worker = spec["mpiReplicaSpecs"].get("Worker")
-            if worker is None:
-                raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
-            worker["replicas"] = workers
-
-        return await self._edit(key, edit, Text("scaled"))
-
-    async def suspend(self, key: str) -> JobRecord:
-        return await self._edit(
-            key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True), Text("suspended")
-        )
-
-    async def resume(self, key: str) -> JobRecord:
-        return await self._edit(
-            key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=False), Text("resumed")
-        )
-
-    async def _edit(self, key: str, change: Callable[[dict[str, Any]], None], what: str) -> JobRecord:
-        """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""
-
-        def edit() -> StoredJob:
+    async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
+        def change() -> StoredJob:
             stored = self._store.get(key)
             if from_wire(stored.status).finished:
                 raise ConflictError(Text("{key} has ended; it cannot be {what}", key=key, what=what))
-            document = copy.deepcopy(dict(stored.document))
-            change(document["spec"])
+            document = merged(stored.document, edit(dict(stored.document)))
             if document == stored.document:
                 return stored
             job_from_document(document)
             return self._store.change_document(key, document, expected_generation=stored.generation)
 
-        return await self._told(edit)
+        return await self._told(change)
 
     async def stop(self, key: str) -> JobRecord:
         def stop() -> StoredJob:
@@ -216,27 +192,19 @@ class StoredBackend:
 
     async def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
         """All that can be read, in the order they came."""
+
+        def listed() -> Sequence[JobRecord]:
+            found = self._store.changes(None, namespace).jobs
+            newest = {record.job.key: record for record in Readable(found, self._record, self.shown)}
+            return sorted(newest.values(), key=lambda record: (record.created_at, record.job.name))
+
         if await asyncio.to_thread(self._store.anything_unfinished):
             await self._supervisor.attend()
-        return await asyncio.to_thread(self._listed, namespace)
+        return await asyncio.to_thread(listed)
 
-    def _listed(self, namespace: str | None) -> builtins.list[JobRecord]:
-        found = self._store.changes(None, namespace).jobs
-        newest = {record.job.key: record for record in Readable(found, self._record, self.shown)}
-        return sorted(newest.values(), key=lambda record: (record.created_at, record.job.name))
-
-    async def events(self, key: str) -> Sequence[EventRecord]:
-        return [
-            EventRecord(
-                time=event.time,
-                first_time=event.first_time,
-                severity=event.severity,
-                reason=event.reason,
-                message=event.message,
-                count=event.count,
-            )
-            for event in await asyncio.to_thread(lambda: self._store.events(self._store.get(key).uid))
-        ]
+    @in_thread
+    def events(self, key: str) -> Sequence[EventRecord]:
+        return self._store.events(self._store.get(key).uid)
 
     async def watch(
         self,
@@ -262,28 +230,18 @@ class StoredBackend:
         return changes(self._listening, self._store, self._record, namespace, self.shown)
 
     # -- what it uses, and what there is -------------------------------------------------------------
-    async def usage(self, key: str) -> Sequence[HostUsage]:
+    @in_thread
+    def usage(self, key: str) -> Sequence[HostUsage]:
         from oarsman.control import usage  # psutil is slow to import, and only this needs it
 
-        return await asyncio.to_thread(lambda: usage.of_job(self._paths.job(self._store.get(key).uid)))
+        return usage.of_job(self._paths.job(self._store.get(key).uid))
 
-    async def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
+    @in_thread
+    def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
         """Strictly after `since`: hand the newest time back and only what is new comes."""
-        return await asyncio.to_thread(self._usage_series, key, since)
-
-    def _usage_series(self, key: str, since: datetime | None) -> builtins.list[UsageSample]:
         start = since.timestamp() if since is not None else float("-inf")
         return [
-            UsageSample(
-                time=datetime.fromtimestamp(moment.time, UTC),
-                host=host,
-                cpu_percent=sample.cpu_percent,
-                memory_bytes=sample.memory_bytes,
-                received_bytes_per_second=sample.received,
-                sent_bytes_per_second=sample.sent,
-                gpu_percent=sample.gpu_percent,
-                gpu_memory_bytes=sample.gpu_memory_bytes,
-            )
+            UsageSample(datetime.fromtimestamp(moment.time, UTC), host, *sample)
             for moment in samples.read(self._paths.job(self._store.get(key).uid))
             if moment.time > start + _TIME_STEP
             for host, sample in moment.hosts.items()
@@ -291,40 +249,7 @@ class StoredBackend:
 
     def _unsettled(self) -> Sequence[JobRecord]:
         """Those that take room here, or wait for it."""
-        return list(Readable(self._store.unsettled(), self._record, self.place))
-
-    # -- logs ----------------------------------------------------------------------------------------
-    async def logs(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:
-        stored, job = await asyncio.to_thread(self._found, key)
-        async with aclosing(self._logs.lines(stored, job, query)) as found:
-            async for lines in found:
-                yield lines
-
-    async def log_page(
-        self,
-        key: str,
-        query: LogQuery = EVERYTHING,
-        *,
-        after: str | None = None,
-        before: str | None = None,
-        limit: int = 500,
-    ) -> LogPage:
-        """With filters or a search it looks at a bounded part of the log: a page may have fewer lines than `limit`, or
-        none, and still have a `before`; one after a place is at the end only if `after` stays the same."""
-
-        def page() -> LogPage:
-            return self._logs.page(*self._found(key), query, after=after, before=before, limit=limit)
-
-        return await asyncio.to_thread(page)
-
-    async def log_follow(
-        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
-    ) -> AsyncGenerator[LogPage, None]:
-        """A page without lines says how far a search has come."""
-        stored, job = await asyncio.to_thread(self._found, key)
-        async with aclosing(self._logs.follow_pages(stored, job, query, after)) as pages:
-            async for page in pages:
-                yield page
+        return tuple(Readable(self._store.unsettled(), self._record, self.place))
 
     # -- records -------------------------------------------------------------------------------------
     def _found(self, key: str) -> tuple[StoredJob, Job]:
@@ -360,35 +285,8 @@ class StoredBackend:
         return job
 
 
-class StoredEnvironments:
-    """Those of this machine, asked in threads."""
-
-    def __init__(self, environments: LocalEnvironments) -> None:
-        self._environments = environments
-
-    async def list(self) -> Sequence[EnvironmentRecord]:
-        return await asyncio.to_thread(self._environments.list)
-
-    async def get(self, name: str) -> EnvironmentRecord:
-        return await asyncio.to_thread(self._environments.get, name)
-
-    async def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
-        return await asyncio.to_thread(self._environments.put, wanted, owner=owner)
-
-    async def delete(self, name: str) -> None:
-        await asyncio.to_thread(self._environments.delete, name)
-
-    async def log(self, name: str, *, after: int = 0) -> BuildLog:
-        return await asyncio.to_thread(self._environments.log, name, after=after)
-
-
 def _as_stored(job: Job, stored: StoredJob) -> Job:
     return replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner)
-
-
-def _undecodable(text: str) -> bool:
-    """Whether it holds bytes that are no text, which no record can keep."""
-    return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _umask() -> int:

@@ -60,7 +60,7 @@ def completion_verb(shell: str) -> None:
 )
 @click.argument("what", type=click.Choice(["status", "stop"]))
 def supervisor_verb(what: str) -> None:
-    from oarsman.backends.local.supervisor_link import SupervisorLink
+    from oarsman.backends.local.follow import SupervisorLink
     from oarsman.store.paths import Paths
 
     caller = SupervisorLink(Paths.default())

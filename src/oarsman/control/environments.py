@@ -10,17 +10,19 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from oarsman import names
 from oarsman.control import environment_build
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import process
-from oarsman.errors import ConflictError, ManifestError, NotFoundError, Problem, RetryableError, UsageError
+from oarsman.errors import ConflictError, ManifestError, NotFoundError, Problem, RetryableError
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission
-from oarsman.store.environments import INTERRUPTED, NAME, Contents, NamedEnvironment, Result, Shelf, pin, pinned
+from oarsman.portal import in_thread
+from oarsman.store.environments import INTERRUPTED, Contents, NamedEnvironment, Result, Shelf, check_name, pin, pinned
 from oarsman.store.jobs import StoredJob
 from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text
@@ -42,13 +44,16 @@ class LocalEnvironments:
         self._user = user
 
     # -- looking -------------------------------------------------------------------------------------
+    @in_thread
     def list(self) -> Sequence[EnvironmentRecord]:
         users = self._users()
         return [self._record(named, users) for named in self._shelf.all()]
 
+    @in_thread
     def get(self, name: str) -> EnvironmentRecord:
         return self._record(self._named(name), self._users())
 
+    @in_thread
     def log(self, name: str, *, after: int = 0) -> BuildLog:
         contents = self._shelf.contents(self._named(name).digest)
         under_way = state_of(contents)[0] in ("Waiting", "Building")  # asked first: what is read then is all there is
@@ -72,11 +77,8 @@ class LocalEnvironments:
     def known(self) -> str:
         """A hint: those that there are."""
         found = [named.name for named in self._shelf.all()]
-        return (
-            Text("there are: {names}", names=", ".join(found))
-            if found
-            else Text("there are none yet; `oarsman env build` makes one")
-        )
+        none = Text("there are none yet; `oarsman env build` makes one")
+        return Text("there are: {names}", names=", ".join(found)) if found else none
 
     def _users(self) -> Users:
         users: Users = {}
@@ -103,13 +105,9 @@ class LocalEnvironments:
         )
 
     # -- changing ------------------------------------------------------------------------------------
+    @in_thread
     def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
-        if not NAME.fullmatch(wanted.name):
-            raise UsageError(
-                Text("'{name}' is no name for an environment", name=wanted.name),
-                field="name",
-                hint=Text("small letters, digits and dashes, at most 63"),
-            )
+        check_name(wanted.name)
         python = environment_build.find(wanted.python)
         digest = digest_of(replace(wanted, image=None))  # images are not run here
         with self._shelf.alone():
@@ -121,22 +119,22 @@ class LocalEnvironments:
                 owner=before.owner if before is not None else owner or self._user(),
                 created_at=before.created_at if before is not None else datetime.now(UTC).isoformat(),
             )
-            self._build(self._shelf.contents(digest), wanted, python, named)
+            contents = self._shelf.contents(digest)
+            lock = contents.seize()
+            try:
+                self._shelf.put(named)  # while the lock is held, so that nobody sees it without its build
+                result = contents.result()
+                if lock is not None and not (result is not None and result.ready):
+                    environment_build.start(
+                        contents, lock, python=python, requirements=wanted.requirements, mpi=wanted.mpi
+                    )
+            finally:
+                if lock is not None:
+                    os.close(lock)
             self._tidy()
-        return self.get(wanted.name)
+        return self._record(named, self._users())
 
-    def _build(self, contents: Contents, wanted: EnvironmentWanted, python: str, named: NamedEnvironment) -> None:
-        """The name is written while the lock is held, so that nobody sees it without its build."""
-        lock = contents.seize()
-        try:
-            self._shelf.put(named)
-            result = contents.result()
-            if lock is not None and not (result is not None and result.ready):
-                environment_build.start(contents, lock, python=python, requirements=wanted.requirements, mpi=wanted.mpi)
-        finally:
-            if lock is not None:
-                os.close(lock)
-
+    @in_thread
     def delete(self, name: str) -> None:
         with self._shelf.alone():
             self._named(name)
@@ -197,13 +195,6 @@ def _whole_letters(piece: bytes, *, last: bool) -> tuple[str, int]:
     return text, len(piece) - len(decoder.getstate()[0])
 
 
-def tree_of(shelf: Shelf, digest: str) -> Path | None:
-    """The folder of contents that are whole."""
-    contents = shelf.contents(digest)
-    result = contents.result()
-    return contents.tree(result.tree) if result is not None and result.ready else None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
     tree: Path | None = None  # its folder, once it is there
@@ -247,12 +238,11 @@ class Attaching:
             return NOTHING
         kept = pinned(self._paths.job(job.uid)) if job.uid else None
         if kept is not None:
-            tree = tree_of(self._shelf, kept)
-            return (
-                Attachment(tree=tree, digest=kept)
-                if tree is not None
-                else _never(Text("environment {name} is gone", name=name))
-            )
+            contents = self._shelf.contents(kept)
+            whole = contents.result()
+            if whole is not None and whole.ready:
+                return Attachment(tree=contents.tree(whole.tree), digest=kept)
+            return _never(Text("environment {name} is gone", name=name))
         named = self._shelf.get(name)
         if named is None:
             return _never(Text("there is no environment {name}", name=name))
@@ -262,7 +252,7 @@ class Attaching:
             return Attachment(tree=contents.tree(result.tree), digest=named.digest)
         if state == "Failed":
             return _never(Text("environment {name} could not be built: {why}", name=name, why=result.message))
-        return Attachment(admission=_not(Text("environment {name} is being built", name=name)))
+        return _waits(Text("environment {name} is being built", name=name))
 
     def keep(self, job: Job) -> Attachment:
         """The same when the job starts: nobody takes it away, or makes something else of it, from now on."""
@@ -273,9 +263,9 @@ class Attaching:
         return found
 
 
-def _not(reason: str, *, impossible: bool = False) -> Admission:
-    return Admission(admitted=False, reason=reason, impossible=impossible, about=names.REASON_ENVIRONMENT)
+def _waits(reason: str, *, impossible: bool = False) -> Attachment:
+    admission = Admission(admitted=False, reason=reason, impossible=impossible, about=names.REASON_ENVIRONMENT)
+    return Attachment(admission=admission)
 
 
-def _never(reason: str) -> Attachment:
-    return Attachment(admission=_not(reason, impossible=True))
+_never = partial(_waits, impossible=True)

@@ -2,6 +2,10 @@
 
 A check answers with the reason why not, or with nothing if all is well. Not alive means: restart me. Not ready means:
 do not count on me yet. A process that follows the leader is both alive and ready.
+
+Metrics that upstream's dashboards know keep their names letter by letter; ours begin with `oarsman_`. The caller counts
+a fact when it became one (a status write that was accepted), so nothing is counted twice. No label takes a value that
+a user could make up without end: what is unknown beyond a bound is called `other`.
 """
 
 from __future__ import annotations
@@ -9,13 +13,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Protocol
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
+from prometheus_client.exposition import choose_encoder
 
-from oarsman.control.metrics import Metrics
 from oarsman.errors import UsageError
+from oarsman.version import __version__
 
 log = logging.getLogger("oarsman.health")
 
@@ -25,6 +32,100 @@ Clock = Callable[[], float]
 LEASE_GRACE = 20.0  # seconds after the lease's end, as upstream has it
 LONGEST_TURN = 1800.0  # a thousand pods at the five requests a second that some ask for take minutes
 LONGEST_SILENCE = 30.0
+
+RESULTS = ("ok", "retry", "error")  # how a turn ended
+OTHER = "other"
+_MOST_VALUES = 64  # of one label
+
+_QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_PATIENT = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
+
+
+class Metrics:
+    """One registry per operator: two of them in one process, as in tests, do not share numbers."""
+
+    def __init__(self, *, process: bool = True) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # else every counter has a second series
+        self.registry = registry = CollectorRegistry()
+        if process:
+            ProcessCollector(registry=registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        quick = partial(Histogram, buckets=_QUICK, registry=registry)
+        # -- those of upstream
+        self.created = counter("mpi_operator_jobs_created_total", "MPIJobs taken up.")
+        self.successful = counter("mpi_operator_jobs_successful_total", "MPIJobs that succeeded.")
+        self.failed = counter("mpi_operator_jobs_failed_total", "MPIJobs that failed.")
+        self._info = gauge("mpi_operator_job_info", "1 for each MPIJob there is.", ["launcher", "namespace"])
+        self.leader = gauge("mpi_operator_is_leader", "1 while this process leads.")
+        # -- turns and jobs
+        self.queue_depth = gauge("oarsman_queue_depth", "Jobs that wait for a turn or have one.")
+        self._turns = quick("oarsman_reconcile_seconds", "Length of a turn of a job.", ["result"])
+        for result in RESULTS:
+            self._turns.labels(result)
+        self._starts = Histogram(
+            "oarsman_job_start_seconds",
+            "From a job's creation to the start of its launcher.",
+            buckets=_PATIENT,
+            registry=registry,
+        )
+        self._jobs = gauge("oarsman_jobs", "MPIJobs by state.", ["state"])
+        self.status_writes = counter("oarsman_status_writes_total", "Status writes that were accepted.")
+        gauge("oarsman_build_info", "1, with the version.", ["version"]).labels(__version__).set(1)
+        # -- requests
+        labels = ["verb", "resource", "code"]
+        self._requests = counter("oarsman_api_requests_total", "Requests to the API server; code 0: no answer.", labels)
+        self._request_seconds = quick("oarsman_api_request_seconds", "Length of a request to the API server.", ["verb"])
+        self._resources, self._verbs, self._states = (_Bounded(_MOST_VALUES) for _ in range(3))
+
+    def launcher_seen(self, namespace: str, launcher: str) -> None:
+        self._info.labels(launcher=launcher, namespace=namespace).set(1)
+
+    def job_gone(self, namespace: str, launcher: str) -> None:
+        """Unlike upstream's, the series goes with the job. One that was never seen is no error."""
+        with suppress(KeyError):  # raised by older versions of the library only
+            self._info.remove(launcher, namespace)
+
+    def started_after(self, seconds: float) -> None:
+        self._starts.observe(max(seconds, 0.0))  # the launcher's node may be slow by a second
+
+    def jobs(self, counts: Mapping[str, int]) -> None:
+        """How many jobs are in each state now. A state that is not mentioned has none."""
+        summed: dict[str, int] = {}
+        for state, count in counts.items():
+            known = self._states.bound(state)
+            summed[known] = summed.get(known, 0) + count
+        for state in self._states.values:
+            self._jobs.labels(state).set(summed.get(state, 0))
+
+    def turn(self, result: str, seconds: float) -> None:
+        self._turns.labels(result if result in RESULTS else "error").observe(max(seconds, 0.0))
+
+    def request(self, verb: str, plural: str, status: int | None, seconds: float) -> None:
+        """What the client calls after each request; `status` is 0 or None if no answer came."""
+        verb, plural = self._verbs.bound(verb), self._resources.bound(plural)
+        code = str(status) if status is not None and 100 <= status <= 599 else "0"
+        self._requests.labels(verb, plural, code).inc()
+        self._request_seconds.labels(verb).observe(max(seconds, 0.0))
+
+    def expose(self, accept: str = "") -> tuple[bytes, str]:
+        """The text, in the form the reader accepts, and its content type."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+
+class _Bounded:
+    """The first so many values of a label pass; later ones are all `other`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.values: dict[str, None] = {}
+
+    def bound(self, value: str) -> str:
+        if value not in self.values:
+            if len(self.values) >= self._most:
+                value = OTHER
+            self.values[value] = None
+        return value
 
 
 class Leadership(Protocol):

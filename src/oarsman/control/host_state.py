@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,8 +58,8 @@ class KnownHost:
 
 def known(inventory: Inventory, paths: Paths | None = None) -> dict[str, KnownHost]:
     """Every host of the inventory, in its order."""
-    hosts = _read(_file(inventory, paths)).get("hosts", {})
-    return {host.name: _known(host.name, hosts.get(host.name, {})) for host in inventory.hosts}
+    kept = _read(_file(inventory, paths)).get("hosts", {})
+    return {host.name: _known(host.name, kept.get(host.name, {})) for host in inventory.hosts}
 
 
 def left_out(inventory: Inventory, paths: Paths | None = None) -> dict[str, str]:
@@ -74,7 +74,10 @@ def keep(
     hosts = {host.name: host for host in inventory.hosts}
     seen = [HostSeen(host=hosts[name], facts=own) for name, own in facts.items() if name in hosts]
     seen += [HostSeen(host=hosts[name], trouble=own) for name, own in troubles.items() if name in hosts]
-    remember(inventory, seen, paths=paths)
+    try:
+        remember(inventory, seen, paths=paths)
+    except StoreError as error:  # it is for people to look at; jobs can do without
+        log.warning("%s", error)
 
 
 def forget(inventory: Inventory, paths: Paths | None = None) -> None:
@@ -123,9 +126,6 @@ def last_check(inventory: Inventory, paths: Paths | None = None) -> tuple[float,
     return (check["at"], [Finding(**_read_texts(finding)) for finding in check["findings"]]) if check else None
 
 
-# -- the file -----------------------------------------------------------------------------------------
-
-
 def _file(inventory: Inventory, paths: Paths | None) -> Path:
     path = str(inventory.file.absolute())
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
@@ -157,23 +157,19 @@ def _changing(inventory: Inventory, paths: Paths | None) -> Iterator[dict[str, A
             empty = {"version": _VERSION, "inventory": str(inventory.file.absolute()), "hosts": {}}
             document = _read(file) or empty
             yield document
-            _replace(file, document)
+            handle, name = tempfile.mkstemp(dir=file.parent, prefix=".", suffix=".json")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as new:
+                    json.dump(document, new)
+                os.replace(name, file)
+            except BaseException:
+                os.unlink(name)
+                raise
     except OSError as error:
         raise StoreError(
             Text("what was found of the hosts cannot be kept: {why}", why=error),
             hint=Text("point OARSMAN_STATE to a folder that you can write to"),
         ) from error
-
-
-def _replace(file: Path, document: Mapping[str, Any]) -> None:
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".", suffix=".json")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as new:
-            json.dump(document, new)
-        os.replace(name, file)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def _written(one: Trouble | Finding) -> dict[str, Any]:
@@ -185,18 +181,13 @@ def _read_texts(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known(name: str, record: Mapping[str, Any]) -> KnownHost:
+    left_out = KnownHost(host=name, left_out=load(record.get("left_out", "")), left_out_at=record.get("left_out_at"))
     try:
         facts = HostFacts.from_json(record["facts"]) if record.get("facts") else None
     except (KeyError, TypeError, ValueError):  # by an Oarsman that knew other facts
-        return KnownHost(host=name, left_out=load(record.get("left_out", "")), left_out_at=record.get("left_out_at"))
-    return KnownHost(
-        host=name,
-        at=record.get("at"),
-        facts=facts,
-        trouble=Trouble(**_read_texts(record["trouble"])) if record.get("trouble") else None,
-        left_out=load(record.get("left_out", "")),
-        left_out_at=record.get("left_out_at"),
-    )
+        return left_out
+    trouble = Trouble(**_read_texts(record["trouble"])) if record.get("trouble") else None
+    return replace(left_out, at=record.get("at"), facts=facts, trouble=trouble)
 
 
 log = logging.getLogger("oarsman")
@@ -206,29 +197,21 @@ def ssh_hosts(
     paths: Paths, concerned: Callable[[str], None], environments: Attaching
 ) -> tuple[HostsEngine, AdmissionControl]:
     known = known_inventories(paths)
-
-    def placed(job: Job) -> Mapping[str, str]:
-        spec = find_spec(paths.job(job.uid))
-        return spec.placement if spec is not None else {}
-
     engine = HostsEngine(job_folder=paths.job, run_folder=paths.job_run, transport=SshTransport(known))
-    return engine, AdmissionControl(hosts, known.of, concerned, placed, environments)
+    return engine, AdmissionControl(hosts, known.of, concerned, partial(placement_of, paths), environments)
+
+
+def placement_of(paths: Paths, job: Job) -> Mapping[str, str]:
+    """Where its members were when it was last prepared."""
+    spec = find_spec(paths.job(job.uid))
+    return spec.placement if spec is not None else {}
 
 
 def known_inventories(paths: Paths) -> KnownInventories:
     """What they find is kept in this state, and recalled from it."""
     return KnownInventories(
-        left_out=partial(left_out, paths=paths),
-        keep=partial(_keep, paths),
-        recall=partial(_recall, paths),
+        left_out=partial(left_out, paths=paths), keep=partial(keep, paths=paths), recall=partial(_recall, paths)
     )
-
-
-def _keep(paths: Paths, inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, Trouble]) -> None:
-    try:
-        keep(inventory, facts, troubles, paths)
-    except StoreError as error:  # it is for people to look at; jobs can do without
-        log.warning("%s", error)
 
 
 def _recall(paths: Paths, inventory: Inventory) -> Recalled | None:

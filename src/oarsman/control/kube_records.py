@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.control.metrics import Metrics
+from oarsman.control.health import Metrics
 from oarsman.control.reconciler import Record
 from oarsman.engines.contract import Assignment
 from oarsman.engines.kube import views
@@ -66,13 +66,11 @@ class KubeRecords:
         return Assignment(job=job, status=record.status, environment={}, folder=Path("/"), stop_requested=stop)
 
     async def write(self, record: Record[Mpijob], job: Job | None, plan: Plan, *, settled: bool) -> None:
-        stored = record.stored
-        wire = to_wire(plan.status)
+        stored, meta, wire = record.stored, record.stored.metadata, to_wire(plan.status)
         if job is not None:
             wire |= {"writtenAs": job.api_version.value}
-            wire["replicaStatuses"]["Worker"]["selector"] = _selector(job)
+            wire["replicaStatuses"]["Worker"]["selector"] = f"{names.LABEL_JOB}={job.name},{names.LABEL_ROLE}=worker"
         if wire != (stored.status or {}):
-            meta = stored.metadata
             body = {
                 "apiVersion": kinds.MPIJOBS.api_version,
                 "kind": names.KIND,
@@ -87,10 +85,12 @@ class KubeRecords:
             except NotFound:
                 return
             self._mpijobs.put(written)
-            self._metrics.status_written()
+            self._metrics.status_writes.inc()
         self._count(record.key, record.status, plan.status, job)
+        version = job.api_version.value if job is not None else kinds.MPIJOBS.api_version
+        about = ObjectRef(api_version=version, kind=names.KIND, name=meta.name, namespace=meta.namespace, uid=meta.uid)
         for event in plan.events:
-            await self._recorder.record(_reference(stored, job), event.severity.value, event.reason, event.message)
+            await self._recorder.record(about, event.severity.value, event.reason, event.message)
 
     async def leave(self, record: Record[Mpijob]) -> None:
         """Who runs it writes its status, too."""
@@ -111,9 +111,9 @@ class KubeRecords:
 
     def _count(self, key: str, before: Status, after: Status, job: Job | None) -> None:
         if before.condition(names.CREATED) is None and after.condition(names.CREATED) is not None:
-            self._metrics.job_created()
+            self._metrics.created.inc()
         if after.finished and not before.finished:
-            (self._metrics.job_succeeded if after.is_true(names.SUCCEEDED) else self._metrics.job_failed)()
+            (self._metrics.successful if after.is_true(names.SUCCEEDED) else self._metrics.failed).inc()
         if job is not None and after.attempts:
             self._metrics.launcher_seen(job.namespace, job.launcher_host)
         launched = after.timeline.get("launched")
@@ -122,13 +122,3 @@ class KubeRecords:
         if self._phases.get(key) != after.phase:
             self._phases[key] = after.phase
             self._metrics.jobs(Counter(self._phases.values()))
-
-
-def _selector(job: Job) -> str:
-    return f"{names.LABEL_JOB}={job.name},{names.LABEL_ROLE}=worker"
-
-
-def _reference(stored: Mpijob, job: Job | None) -> ObjectRef:
-    meta = stored.metadata
-    version = job.api_version.value if job is not None else kinds.MPIJOBS.api_version
-    return ObjectRef(api_version=version, kind=names.KIND, name=meta.name, namespace=meta.namespace, uid=meta.uid)

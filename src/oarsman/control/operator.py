@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
 from oarsman import names
-from oarsman.control.health import HealthServer, Reachable, Turns, lease_is_renewed
+from oarsman.control.health import HealthServer, Metrics, Reachable, Turns, lease_is_renewed
 from oarsman.control.kube_records import KubeRecords
-from oarsman.control.metrics import Metrics
 from oarsman.control.operator_settings import OperatorSettings
 from oarsman.control.queue import WorkQueue
 from oarsman.control.reconciler import EngineSite, Reconciler, Tried, utc_now
@@ -48,7 +47,13 @@ class Operator:
         self._metrics = metrics
         self._turns = turns
         self.caches = Caches(kube, settings.namespaces)
-        self.engine = KubeEngine(kube, self.caches, _options(settings))
+        options = KubeOptions(
+            cluster_domain=settings.cluster_domain,
+            kubectl_image=settings.kubectl_delivery_image or KubeOptions().kubectl_image,
+            gang_scheduler=settings.gang_scheduling,
+            barrier_seconds=int(settings.start_barrier_seconds),
+        )
+        self.engine = KubeEngine(kube, self.caches, options)
         # A flood of new jobs must not delay news of the others.
         self.queue = WorkQueue(ahead=lambda key: self.reconciler.knows(key))
         self.reconciler = Reconciler(
@@ -62,7 +67,7 @@ class Operator:
             rest=_REST,
             finish_within=settings.shutdown_seconds,
         )
-        metrics.watch_queue(lambda: len(self.queue))
+        metrics.queue_depth.set_function(lambda: len(self.queue))  # asked at each scrape; the last leader counts
 
     async def run(self) -> None:
         """Until cancelled; a turn that is under way is finished first, if it does not take too long."""
@@ -93,16 +98,6 @@ class LeftToTheScheduler:
 
     def release(self, uid: str) -> None:
         pass
-
-
-def _options(settings: OperatorSettings) -> KubeOptions:
-    defaults = KubeOptions()
-    return KubeOptions(
-        cluster_domain=settings.cluster_domain,
-        kubectl_image=settings.kubectl_delivery_image or defaults.kubectl_image,
-        gang_scheduler=settings.gang_scheduling,
-        barrier_seconds=int(settings.start_barrier_seconds),
-    )
 
 
 async def run(settings: OperatorSettings, access: Access) -> None:
@@ -155,11 +150,11 @@ class _Office:
 
     async def lead(self) -> None:
         self._operator = self._make()
-        self._metrics.leading(True)
+        self._metrics.leader.set(1)
         try:
             await self._operator.run()
         finally:
-            self._metrics.leading(False)
+            self._metrics.leader.set(0)
             self._operator = None
 
     def trouble(self) -> str | None:
@@ -172,14 +167,11 @@ class _Office:
 async def _require_definition(kube: Kube) -> None:
     """Without the CRD there is nothing to do; waiting for it is kinder than restarting for ever."""
     told = False
-    while not await _answered(lambda: kube.has(kinds.MPIJOBS)):
+    while True:
+        with contextlib.suppress(RetryableError):
+            if await kube.has(kinds.MPIJOBS):
+                return
         if not told:
             log.warning("the cluster does not know MPIJobs yet; waiting for the definition mpijobs.kubeflow.org")
         told = True
         await asyncio.sleep(5)
-
-
-async def _answered(ask: Callable[[], Awaitable[bool]]) -> bool:
-    with contextlib.suppress(RetryableError):
-        return await ask()
-    return False

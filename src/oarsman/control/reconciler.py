@@ -11,7 +11,7 @@ import asyncio
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
@@ -106,19 +106,7 @@ class EngineSite:
     admission: AdmissionPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownJob:
-    """The last valid form of a job, and the newest version that was looked at."""
-
-    version: Hashable
-    job: Job
-
-
-Tried = Callable[[str], Awaitable[Result]]
-
-
-async def _as_it_is(key: str, turn: Tried) -> None:
-    await turn(key)
+Tried = Callable[[str], Coroutine[Any, Any, Result]]
 
 
 class Reconciler(Generic[Stored]):
@@ -131,7 +119,7 @@ class Reconciler(Generic[Stored]):
         others: Mapping[str, EngineSite] | None = None,
         now: Callable[[], datetime] = utc_now,
         may_act: Callable[[], bool] = lambda: True,
-        around: Callable[[str, Tried], Coroutine[Any, Any, None]] = _as_it_is,
+        around: Callable[[str, Tried], Coroutine[Any, Any, object]] = lambda key, turn: turn(key),
         workers: int = 8,
         rest: float = 0.0,
         finish_within: float = 0.0,
@@ -149,7 +137,7 @@ class Reconciler(Generic[Stored]):
         self._workers = workers
         self._rest = rest
         self._finish_within = finish_within
-        self._known: dict[str, _KnownJob] = {}
+        self._known: dict[str, tuple[Hashable, Job]] = {}  # the newest version looked at, the last valid form
         self._ended: OrderedDict[str, None] = OrderedDict()  # those of them that will hardly be asked for again
 
     def knows(self, key: str) -> bool:
@@ -213,7 +201,11 @@ class Reconciler(Generic[Stored]):
         try:
             job = self._job_of(record)
         except ManifestError as error:
-            await self._reject(record, error)
+            if record.deleting:
+                await self._remove(record)
+            else:
+                plan = reject(record.status, error.problems, self._now(), generation=record.generation)
+                await self._write(record, None, plan, settled=True)
             return
         job, taken_away = _still_ours(job, record.status)
         if not ours(job):
@@ -257,18 +249,15 @@ class Reconciler(Generic[Stored]):
         await self._write(record, job, plan, settled=ended and trouble is None)
         if ended or (plan.status.is_true(names.SUSPENDED) and not observed.workers and observed.launcher is None):
             self._site(record).admission.release(record.uid)
-        self._remember(record.key, ended=ended)
+        self._ended.pop(record.key, None)
+        if ended:
+            self._ended[record.key] = None
+        while len(self._ended) > _ENDED_KEPT:  # of the jobs that ended, only the last ones are remembered
+            self._known.pop(self._ended.popitem(last=False)[0], None)
         if trouble is not None:
             raise trouble
         if plan.look_again_in is not None:
             self.queue.add_after(record.key, plan.look_again_in.total_seconds())
-
-    async def _reject(self, record: Record[Stored], error: ManifestError) -> None:
-        if record.deleting:
-            await self._remove(record)
-            return
-        plan = reject(record.status, error.problems, self._now(), generation=record.generation)
-        await self._write(record, None, plan, settled=True)
 
     async def _write(self, record: Record[Stored], job: Job | None, plan: Plan, *, settled: bool) -> None:
         self._check_office()
@@ -301,9 +290,9 @@ class Reconciler(Generic[Stored]):
     def _job_of(self, record: Record[Stored]) -> Job:
         """Built once per version. A job that has begun is looked after although an edit, or a newer release, makes it
         invalid."""
-        known = self._known.get(record.key)
-        if known is not None and known.version == record.version:
-            return known.job
+        version, known = self._known.get(record.key, (None, None))
+        if known is not None and version == record.version:
+            return known
         document = self._records.document(record)
         try:
             job = self._records.identified(record, job_from_document(document))
@@ -312,23 +301,15 @@ class Reconciler(Generic[Stored]):
             if last is None:
                 raise
             job = last
-        self._known[record.key] = _KnownJob(record.version, job)
+        self._known[record.key] = record.version, job
         return job
 
-    def _last_valid(self, record: Record[Stored], known: _KnownJob | None, document: Mapping[str, Any]) -> Job | None:
-        if known is not None and known.job.uid == record.uid:
-            return known.job
+    def _last_valid(self, record: Record[Stored], known: Job | None, document: Mapping[str, Any]) -> Job | None:
+        if known is not None and known.uid == record.uid:
+            return known
         begun = record.status.start_time is not None or bool(record.status.attempts)
         job = salvaged(document) if begun else None
         return self._records.identified(record, job) if job is not None else None
-
-    def _remember(self, key: str, *, ended: bool) -> None:
-        """Of the jobs that ended, only the last ones."""
-        self._ended.pop(key, None)
-        if ended:
-            self._ended[key] = None
-        while len(self._ended) > _ENDED_KEPT:
-            self._known.pop(self._ended.popitem(last=False)[0], None)
 
 
 def _still_ours(job: Job, status: Status) -> tuple[Job, bool]:

@@ -23,7 +23,18 @@ class StoreRecords:
 
     def read(self, key: str) -> Record[StoredJob] | None:
         stored = self._store.by_uid(key)
-        return _record(stored) if stored is not None else None
+        if stored is None:
+            return None
+        return Record(
+            key=key,
+            uid=key,
+            generation=stored.generation,
+            version=stored.generation,
+            status=from_wire(stored.status),
+            stored=stored,
+            engine=stored.engine,
+            deleting=stored.deleting,
+        )
 
     def document(self, record: Record[StoredJob]) -> Mapping[str, Any]:
         return record.stored.document
@@ -70,16 +81,3 @@ class StoreRecords:
 
     def forgotten(self, key: str) -> None:
         """The record was all there is."""
-
-
-def _record(stored: StoredJob) -> Record[StoredJob]:
-    return Record(
-        key=stored.uid,
-        uid=stored.uid,
-        generation=stored.generation,
-        version=stored.generation,
-        status=from_wire(stored.status),
-        stored=stored,
-        engine=stored.engine,
-        deleting=stored.deleting,
-    )

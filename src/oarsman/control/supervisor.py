@@ -20,8 +20,8 @@ from oarsman.control.environments import Attaching
 from oarsman.control.host_state import ssh_hosts
 from oarsman.control.queue import WorkQueue
 from oarsman.control.reconciler import EngineSite, Reconciler
-from oarsman.control.sampler import EVERY_SECONDS, Sampler
 from oarsman.control.store_records import StoreRecords
+from oarsman.control.usage import EVERY_SECONDS, Sampler
 from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.local import capacity
 from oarsman.store.jobs import JobStore
@@ -132,7 +132,9 @@ class Supervisor:
                     self._queue.add(message["poke"])
                     writer.write(b"{}\n")
                 elif "settle" in message:
-                    await self._settle()
+                    with contextlib.suppress(TimeoutError):  # every job is looked at once, or it is soon enough anyway
+                        async with asyncio.timeout(_SETTLE_SECONDS):
+                            await self._queue.idle()
                     writer.write(b"{}\n")
                 elif "stop" in message:
                     self._stop.set()
@@ -143,12 +145,6 @@ class Supervisor:
             pass
         finally:
             writer.close()
-
-    async def _settle(self) -> None:
-        """Return when every job has been looked at once, or soon anyway."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_SETTLE_SECONDS):
-                await self._queue.idle()
 
 
 def main() -> None:

@@ -1,17 +1,21 @@
 """What the hosts of jobs use: the process table, taken apart once for all of them.
 
-Hosts that are other machines tell it every few seconds; what each told last is a file.
+Hosts that are other machines tell it every few seconds; what each told last is a file. What is used over time is noted
+down by the supervisor in the job's folder (store/samples.py), so it outlives the supervisor and the job.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +26,12 @@ from oarsman.engines.hosts.core import process
 from oarsman.engines.hosts.core.job_spec import JobSpec, SshHostSpec, find_spec
 from oarsman.engines.hosts.core.journal import JournalReader
 from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
+from oarsman.engines.hosts.core.process import ProcessId
 from oarsman.store import samples
+from oarsman.store.samples import Moment, Sample, Series
+
+log = logging.getLogger("oarsman")
+EVERY_SECONDS = 5.0
 
 _INTERVAL = 0.2  # two looks at the processor clocks
 _GPU_QUERY = "--query-gpu=index,utilization.gpu,memory.used"
@@ -124,24 +133,29 @@ def of_job(folder: Path) -> Sequence[HostUsage]:
         return _of_remote_job(folder, spec, living)
     before = ProcessTable()
     time.sleep(_INTERVAL)
-    now = ProcessTable()
-    limits = _limits(spec)
-    return [_usage(host, before.below(host.process.pid), now.below(host.process.pid), limits) for host in living]
+    after = ProcessTable()
+    found = []
+    for host in living:
+        then, now = before.below(host.process.pid), after.below(host.process.pid)
+        own = spec.hosts.get(host.name) if spec is not None else None
+        found.append(
+            HostUsage(
+                host=host.name,
+                role="launcher" if host.launcher else "worker",
+                processes=now.processes,
+                cpu_percent=round(100 * max(0.0, now.seconds - then.seconds) / _INTERVAL, 1),
+                memory_bytes=now.memory_bytes,
+                memory_limit_bytes=own.memory if own is not None else None,
+                gpus=_gpus(spec, host.name),
+            )
+        )
+    return found
 
 
-def _usage(
-    host: HostSeen, before: Totals, now: Totals, limits: Mapping[str, tuple[int | None, tuple[int, ...]]]
-) -> HostUsage:
-    memory_limit, gpus = limits.get(host.name, (None, ()))
-    return HostUsage(
-        host=host.name,
-        role="launcher" if host.launcher else "worker",
-        processes=now.processes,
-        cpu_percent=round(100 * max(0.0, now.seconds - before.seconds) / _INTERVAL, 1),
-        memory_bytes=now.memory_bytes,
-        memory_limit_bytes=memory_limit,
-        gpus=gpus,
-    )
+def _gpus(spec: JobSpec | None, host: str) -> tuple[int, ...]:
+    """The numbers of its devices, which on SSH hosts have the name of the machine before them."""
+    devices = (device.rpartition(":")[2] for device in (spec.gpus.get(host, ()) if spec is not None else ()))
+    return tuple(int(device) for device in devices if device.isdigit())
 
 
 def traffic(pid: int) -> tuple[int, int] | None:
@@ -187,15 +201,6 @@ def _gpu_lines(lines: Iterable[str]) -> Iterator[tuple[str, GpuUse]]:
             yield index, GpuUse(float(percent), int(float(mebibytes) * (1 << 20)))
 
 
-def _limits(spec: JobSpec | None) -> dict[str, tuple[int | None, tuple[int, ...]]]:
-    if spec is None:
-        return {}
-    return {
-        name: (host.memory, tuple(int(device) for device in spec.gpus.get(name, ()) if device.isdigit()))
-        for name, host in spec.hosts.items()
-    }
-
-
 class Figures(NamedTuple):
     """All but the processes and their memory only ever grow; bytes are those of the whole machine."""
 
@@ -225,14 +230,13 @@ def _read(line: str) -> Figures:
 
 def _of_remote_job(folder: Path, spec: JobSpec, living: Sequence[HostSeen]) -> list[HostUsage]:
     """As last told; how busy processors are takes two looks, and those are the supervisor's."""
-    figures = told(spec)
-    lately = _newest(folder)
-    found = []
+    figures, found = told(spec), []
+    newest = next(iter(deque(samples.read(folder), maxlen=1)), None)
+    lately = {name: sample.cpu_percent for name, sample in newest.hosts.items()} if newest is not None else {}
     for host in living:
         if (now := figures.get(host.name)) is None:
             continue
         since_start = 100 * now.seconds / max(now.time - host.made_at.timestamp(), 1.0)
-        devices = (device.rpartition(":")[2] for device in spec.gpus.get(host.name, ()))
         found.append(
             HostUsage(
                 host=host.name,
@@ -240,15 +244,146 @@ def _of_remote_job(folder: Path, spec: JobSpec, living: Sequence[HostSeen]) -> l
                 processes=now.processes,
                 cpu_percent=round(lately.get(host.name, since_start), 1),
                 memory_bytes=now.memory_bytes,
-                gpus=tuple(int(device) for device in devices if device.isdigit()),
+                gpus=_gpus(spec, host.name),
             )
         )
     return found
 
 
-def _newest(folder: Path) -> dict[str, float]:
-    """The load of each host when it was last sampled."""
-    last = None
-    for moment in samples.read(folder):
-        last = moment
-    return {host: sample.cpu_percent for host, sample in last.hosts.items()} if last is not None else {}
+@dataclass(frozen=True, slots=True)
+class _Counters:
+    """What only ever grows; two of these make a rate."""
+
+    time: float
+    seconds: float
+    traffic: tuple[int, int] | None
+
+
+@dataclass(slots=True)
+class _Sampled:
+    """A job that is looked at."""
+
+    reader: JournalReader
+    series: Series
+    taken_up: bool  # an earlier supervisor has sampled it
+    seen: Seen = field(default_factory=Seen)
+    before: dict[ProcessId, _Counters] = field(default_factory=dict)
+
+    def hosts(self) -> list[HostSeen]:
+        for fact in self.reader.news():
+            self.seen.learn(fact)
+        living = living_hosts(self.seen)
+        for gone in self.before.keys() - {host.process for host in living}:
+            del self.before[gone]
+        return living
+
+
+class Sampler:
+    """Notes down every few seconds what running jobs use. One look at the process table serves all of them."""
+
+    def __init__(
+        self,
+        job_folder: Callable[[str], Path],
+        *,
+        every: float = EVERY_SECONDS,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.every = every
+        self._job_folder = job_folder
+        self._now = now
+        self._jobs: dict[str, _Sampled] = {}
+
+    def look(self, running: Collection[str]) -> None:
+        """Sample these jobs, as far as it is time. Trouble with one of them costs its sample and nothing else."""
+        for gone in self._jobs.keys() - set(running):
+            del self._jobs[gone]
+        now = round(self._now(), 3)
+        due: dict[str, list[HostSeen]] = {}
+        for uid in running:
+            with contextlib.suppress(OSError):
+                hosts = self._due(uid, now)
+                if hosts:
+                    due[uid] = hosts
+        if not due:
+            return
+        specs = {uid: find_spec(self._job_folder(uid)) for uid in due}
+        elsewhere = {uid: spec for uid, spec in specs.items() if spec is not None and spec.elsewhere}
+        here = [uid for uid in due if uid not in elsewhere]
+        held = {uid: spec.gpus if (spec := specs[uid]) is not None else {} for uid in here}
+        table = ProcessTable() if here else None
+        gpus = gpus_in_use() if any(devices for hosts in held.values() for devices in hosts.values()) else {}
+        for uid, hosts in due.items():
+            try:
+                if table is not None and uid in held:
+                    self._sample(self._jobs[uid], hosts, now, table, held[uid], gpus)
+                else:
+                    self._note(self._jobs[uid], hosts, now, told(elsewhere[uid]))
+            except OSError as error:  # a full disk, or the job was deleted this moment
+                log.warning("%s: its usage is not noted: %s", uid, error)
+
+    def _due(self, uid: str, now: float) -> list[HostSeen]:
+        job = self._jobs.get(uid)
+        if job is None:
+            folder = self._job_folder(uid)
+            series = Series(folder, self.every)
+            job = _Sampled(JournalReader(str(folder)), series, taken_up=series.last is not None)
+            self._jobs[uid] = job
+        return job.hosts() if job.series.due(now) else []
+
+    def _sample(
+        self,
+        job: _Sampled,
+        hosts: Sequence[HostSeen],
+        now: float,
+        table: ProcessTable,
+        held: Mapping[str, Sequence[str]],
+        gpus: Mapping[str, GpuUse],
+    ) -> None:
+        samples: dict[str, Sample] = {}
+        for host in hosts:
+            totals = table.below(host.process.pid)
+            counters = _Counters(now, totals.seconds, traffic(host.process.pid))
+            before = job.before.get(host.process)
+            if before is None and not job.taken_up:
+                before = _Counters(host.made_at.timestamp(), 0.0, (0, 0))
+            job.before[host.process] = counters
+            if before is not None:
+                own = [gpus[device] for device in held.get(host.name, ()) if device in gpus]
+                samples[host.name] = _sample(before, counters, totals.memory_bytes, own)
+        job.taken_up = False  # hosts made from now on are known from their first moment
+        if samples:
+            job.series.add(Moment(now, samples))
+
+    def _note(self, job: _Sampled, hosts: Sequence[HostSeen], now: float, told: Mapping[str, Figures]) -> None:
+        """Of hosts that are other machines: what they told since the last time."""
+        samples: dict[str, Sample] = {}
+        for host in hosts:
+            figures, before = told.get(host.name), job.before.get(host.process)
+            if figures is None or (before is not None and figures.time <= before.time):
+                continue
+            counters = _Counters(figures.time, figures.seconds, (figures.received, figures.sent))
+            if before is None and not job.taken_up:
+                before = _Counters(host.made_at.timestamp(), 0.0, None)  # of its machine more came and went than ours
+            job.before[host.process] = counters
+            if before is not None:
+                samples[host.name] = _sample(before, counters, figures.memory_bytes, ())
+        job.taken_up = job.taken_up and not told
+        if samples:
+            job.series.add(Moment(now, samples))
+
+
+def _sample(before: _Counters, now: _Counters, memory: int, gpus: Sequence[GpuUse]) -> Sample:
+    elapsed = max(now.time - before.time, 0.001)
+    received = sent = None
+    if now.traffic is not None and before.traffic is not None:
+        received, sent = (
+            round(max(0, after - then) / elapsed, 1) for after, then in zip(now.traffic, before.traffic, strict=True)
+        )
+    return Sample(
+        cpu_percent=round(100 * max(0.0, now.seconds - before.seconds) / elapsed, 1),
+        memory_bytes=memory,
+        received=received,
+        sent=sent,
+        gpu_percent=round(sum(gpu.percent for gpu in gpus) / len(gpus), 1) if gpus else None,
+        gpu_memory_bytes=sum(gpu.memory_bytes for gpu in gpus) if gpus else None,
+    )

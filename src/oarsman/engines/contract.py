@@ -38,7 +38,7 @@ class HostUsage:
     gpus: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class UsageSample:
     """What one host of a job used at one moment. Rates are means since the sample before; None: not known there."""
 

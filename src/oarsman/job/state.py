@@ -202,3 +202,13 @@ class Status:
         """One word for a table: the strongest condition that is true."""
         said = {condition.type: condition.status for condition in reversed(self.conditions)}
         return next((type_ for type_ in _STRONGEST_FIRST if said.get(type_)), "Pending")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    time: datetime  # last time it happened
+    first_time: datetime
+    severity: str  # Normal, Warning
+    reason: str
+    message: str
+    count: int = 1

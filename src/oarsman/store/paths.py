@@ -90,7 +90,12 @@ class Paths:
     def make(self) -> None:
         """Create the folders that last, for this user alone. A run folder of somebody else is refused."""
         with _no_place():
-            self._make()
+            (self.state / "jobs").mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.state.chmod(0o700)
+            if not self.run.parent.is_dir():  # a TMPDIR of its own that is gone since
+                self._run_link.unlink(missing_ok=True)
+            with contextlib.suppress(FileExistsError):
+                self._run_link.symlink_to(self.run)
         self.check_run()
 
     def make_run(self) -> None:
@@ -107,14 +112,6 @@ class Paths:
             return
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
             raise StoreError(Text("{path} is not a folder of this user alone", path=self.run), hint=Text("remove it"))
-
-    def _make(self) -> None:
-        (self.state / "jobs").mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.state.chmod(0o700)
-        if not self.run.parent.is_dir():  # a TMPDIR of its own that is gone since
-            self._run_link.unlink(missing_ok=True)
-        with contextlib.suppress(FileExistsError):
-            self._run_link.symlink_to(self.run)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 FILE = "usage.jsonl"
 MOST = 2000
@@ -143,10 +143,6 @@ def _parse(line: bytes) -> Moment | None:
         return None
     try:
         time, hosts = json.loads(line)
-        return Moment(float(time), {str(name): _sample(values) for name, values in hosts.items()})
+        return Moment(float(time), {str(name): Sample(*values) for name, values in hosts.items()})
     except (ValueError, TypeError, AttributeError):
         return None
-
-
-def _sample(values: Sequence[Any]) -> Sample:
-    return Sample(*values)

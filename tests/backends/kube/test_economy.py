@@ -13,8 +13,7 @@ from cluster.cluster import Cluster
 from cluster.pretend import SCHEDULER, Pretended, has_job_controller
 
 from oarsman import names
-from oarsman.control.health import Turns
-from oarsman.control.metrics import Metrics
+from oarsman.control.health import Metrics, Turns
 from oarsman.control.operator import Operator
 from oarsman.control.operator_settings import OperatorSettings
 from oarsman.engines.kube import views

@@ -14,7 +14,7 @@ from cluster.cluster import Cluster
 from cluster.people import SEE, person
 
 from oarsman.backends.base import Batch
-from oarsman.backends.kube import namespaces, records
+from oarsman.backends.kube import follow, records
 from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.kube.identity import Reviewer
 from oarsman.engines.kube.client import Kube, load_access, resources
@@ -36,7 +36,7 @@ def followed(
 ) -> T:
     async def whole() -> T:
         async with Kube(access) as kube:
-            batches = namespaces.batches(kube, candidates, records.record, again=AGAIN)
+            batches = follow.allowed_batches(kube, candidates, records.record, again=AGAIN)
             async with asyncio.timeout(60), aclosing(batches):
                 return await look(batches)
 

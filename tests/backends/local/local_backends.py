@@ -32,8 +32,8 @@ def without_a_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.poke", _nothing)
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.attend", _nothing)
+    monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.poke", _nothing)
+    monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.attend", _nothing)
 
 
 async def _nothing(*_given: object) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from oarsman.backends import base as contract
 from oarsman.backends.local.backend import LocalBackend
-from oarsman.backends.local.supervisor_link import SupervisorLink
+from oarsman.backends.local.follow import SupervisorLink
 from oarsman.errors import SupervisorError
 from oarsman.job.state import Status
 from oarsman.store.paths import Paths
@@ -52,9 +52,7 @@ class Starts:
 def starts(monkeypatch: pytest.MonkeyPatch) -> Starts:
     starts = Starts()
     nobody_is_told(monkeypatch)
-    monkeypatch.setattr(
-        "oarsman.backends.local.supervisor_link.SupervisorLink.connect", lambda self: starts.connect(self)
-    )
+    monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.connect", lambda self: starts.connect(self))
     return starts
 
 

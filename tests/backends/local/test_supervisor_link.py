@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.backends.local.supervisor_link import SupervisorLink
+from oarsman.backends.local.follow import SupervisorLink
 from oarsman.control.supervisor import Supervisor
 from oarsman.errors import StoreError
 from oarsman.store.paths import Paths

@@ -19,7 +19,7 @@ from waiting import waiting
 
 from oarsman.backends.base import JobRecord, LogQuery
 from oarsman.backends.local.backend import LocalBackend
-from oarsman.backends.local.supervisor_link import SupervisorLink
+from oarsman.backends.local.follow import SupervisorLink
 from oarsman.engines.hosts.core.journal import JournalReader
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local.transport import marked

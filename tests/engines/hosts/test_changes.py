@@ -15,7 +15,7 @@ import pytest
 
 from oarsman import names
 from oarsman.backends.base import LogQuery
-from oarsman.backends.local.supervisor_link import SupervisorLink
+from oarsman.backends.local.follow import SupervisorLink
 from oarsman.errors import ConflictError, ManifestError, NotFoundError
 from oarsman.store.jobs import JobStore
 

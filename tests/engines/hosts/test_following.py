@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from oarsman.backends.base import Batch
-from oarsman.backends.local.supervisor_link import SupervisorLink
+from oarsman.backends.local.follow import SupervisorLink
 from oarsman.portal import PortalIterator
 
 from .machine import PATIENCE, WAITS, Machine, mpijob, python

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from oarsman import names
-from oarsman.backends.local.supervisor_link import SupervisorLink
+from oarsman.backends.local.follow import SupervisorLink
 
 from . import machine as module
 from .machine import Machine, mpijob

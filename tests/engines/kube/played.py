@@ -11,8 +11,7 @@ from typing import Any
 
 from cluster.cluster import Cluster
 
-from oarsman.control.health import Turns
-from oarsman.control.metrics import Metrics
+from oarsman.control.health import Metrics, Turns
 from oarsman.control.operator import Operator
 from oarsman.control.operator_settings import OperatorSettings
 from oarsman.engines.kube.client import AlreadyExists, Kube, NotFound, load_access

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -11,24 +10,35 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import EVERYTHING, Batch, EventRecord, Fit, HostRecord, JobRecord, LogLine, LogPage, LogQuery
+from oarsman.backends.base import (
+    EVERYTHING,
+    Batch,
+    Document,
+    Edits,
+    EventRecord,
+    Fit,
+    HostRecord,
+    JobRecord,
+    LogLine,
+    LogPage,
+    LogQuery,
+    merged,
+)
 from oarsman.backends.kube import follow, log_pages, logs, lookups, nodes, records, usage
-from oarsman.backends.kube import namespaces as allowed
 from oarsman.backends.kube.environments import KubeEnvironments
 from oarsman.backends.kube.lookups import in_plain_words
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.kube.client import Access, AlreadyExists, Forbidden, Kube, NotFound, resources
 from oarsman.engines.kube.views import document_of
-from oarsman.errors import ConflictError, ForbiddenError, NotFoundError, UserError
+from oarsman.errors import ConflictError, NotFoundError
 from oarsman.job.job import ApiVersion, Job
 from oarsman.manifest import job_from_document
 from oarsman.text.sentence import Text
 
-Document = dict[str, Any]
 SILENCE_SECONDS = 10.0  # a job that nobody has looked at for so long says that no operator is there
 
 
-class KubeBackend:
+class KubeBackend(Edits):
     """Its connection belongs to the event loop that first asks something.
 
     `namespaces`: where to look for jobs if the user may not see those of all namespaces. None: then that is an error.
@@ -85,17 +95,15 @@ class KubeBackend:
         """Programs and variables are those of the image: neither environment nor folder goes to the cluster."""
         job_from_document(document)
         async with self._asking() as kube:
-            return await self._submit(kube, records.to_send(document, self.home, owner), replace)
-
-    async def _submit(self, kube: Kube, document: Document, replace: bool) -> JobRecord:
-        key = f"{document['metadata']['namespace']}/{document['metadata']['name']}"
-        if replace:
-            await self._replace(kube, key)
-        try:
-            return records.record(await kube.create(records.resource_of(document), document))
-        except AlreadyExists as error:
-            hint = Text("delete it first: {command}", command=f"oarsman delete {key}")
-            raise ConflictError(Text("there is a job {key} already", key=key), hint=hint) from error
+            sent = records.to_send(document, self.home, owner)
+            key = records.key_of(sent)
+            if replace:
+                await self._replace(kube, key)
+            try:
+                return records.record(await kube.create(records.resource_of(sent), sent))
+            except AlreadyExists as error:
+                hint = Text("delete it first: {command}", command=f"oarsman delete {key}")
+                raise ConflictError(Text("there is a job {key} already", key=key), hint=hint) from error
 
     async def _replace(self, kube: Kube, key: str) -> None:
         """Take a finished job of the same name away, and wait until it is gone."""
@@ -111,29 +119,14 @@ class KubeBackend:
         async for _ in follow.one(kube, resources.MPIJOBS, namespace, name):
             pass
 
-    async def scale(self, key: str, workers: int) -> JobRecord:
-        def edit(document: Document) -> Document:
-            if "Worker" not in document["spec"]["mpiReplicaSpecs"]:
-                raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
-            return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
-
-        return await self._edit(key, edit, Text("scaled"))
-
-    async def suspend(self, key: str) -> JobRecord:
-        return await self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": True}}}, Text("suspended"))
-
-    async def resume(self, key: str) -> JobRecord:
-        return await self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": False}}}, Text("resumed"))
-
     async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
-        """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""
         async with self._asking() as kube:
             found = await self._found(kube, key)
             if records.record(found).status.finished:
                 raise ConflictError(Text("{key} has ended; it cannot be {what}", key=key, what=what))
             document = document_of(found)
             patch = edit(document)
-            changed = _merged(document, patch)
+            changed = merged(document, patch)
             if changed == document:
                 return records.record(found)
             job_from_document(changed)
@@ -151,7 +144,7 @@ class KubeBackend:
         """Through the version the job was written in. Which one that was must not be forgotten by this change."""
         namespace, _, name = key.partition("/")
         if document["apiVersion"] == ApiVersion.V1.value:
-            patch = _merged(patch, {"metadata": {"annotations": {names.ANNOTATION_API_VERSION: ApiVersion.V1.value}}})
+            patch = merged(patch, {"metadata": {"annotations": {names.ANNOTATION_API_VERSION: ApiVersion.V1.value}}})
         return records.record(await kube.patch(records.resource_of(document), name, patch, namespace))
 
     async def delete(self, key: str) -> None:
@@ -174,34 +167,23 @@ class KubeBackend:
         return await asyncio.to_thread(lambda: [self._known.record(one) for one in found])
 
     async def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
-        async with self._asking() as kube, aclosing(self._batches(kube, namespace)) as batches:
-            async for batch in batches:
-                for key in batch.gone:
-                    self._known.forget(key)
-                yield batch
-
-    def _batches(self, kube: Kube, namespace: str | None) -> AsyncGenerator[Batch, None]:
-        if namespace is None and self._namespaces is not None:
-            return allowed.batches(kube, self._namespaces, self._known.record)
-        return self._of_namespace(kube, namespace)
-
-    async def _of_namespace(self, kube: Kube, namespace: str | None) -> AsyncGenerator[Batch, None]:
-        try:
-            async with aclosing(follow.changes(kube, resources.MPIJOBS, namespace, self._known.record)) as changes:
-                async for news in changes:
-                    yield Batch(records=tuple(news.found.values()), gone=news.gone, whole=news.whole)
-        except Forbidden as error:
-            if namespace is not None:
-                raise
-            raise ForbiddenError(
-                Text("this user may not see the jobs of all namespaces: {why}", why=error.message),
-                field="namespace",
-                hint=Text("name a namespace"),
-            ) from error
+        async with self._asking() as kube:
+            if namespace is None and self._namespaces is not None:
+                found = follow.allowed_batches(kube, self._namespaces, self._known.record)
+            else:
+                found = follow.batches(kube, namespace, self._known.record)
+            async with aclosing(found):
+                async for batch in found:
+                    for key in batch.gone:
+                        self._known.forget(key)
+                    yield batch
 
     async def events(self, key: str) -> Sequence[EventRecord]:
         async with self._asking() as kube:
-            return await records.of_object(kube, await self._found(kube, key))
+            metadata = (await self._found(kube, key))["metadata"]
+            of_it = f"involvedObject.uid={metadata['uid']}"
+            events = map(records.event, await kube.list(resources.EVENTS, metadata["namespace"], fields=of_it))
+            return sorted(events, key=lambda event: event.time)
 
     async def watch(
         self,
@@ -284,7 +266,9 @@ class KubeBackend:
 
     async def served(self, namespace: str) -> bool | None:
         async with self._asking() as kube:
-            return await lookups.served(kube, namespace)
+            with suppress(Forbidden):
+                return any(leader.alive and leader.serves(namespace) for leader in await lookups.leaders(kube))
+        return None
 
     async def lacks_namespace(self, namespace: str) -> bool:
         async with self._asking() as kube:
@@ -292,11 +276,16 @@ class KubeBackend:
 
     async def may_change(self, namespaces: Sequence[str | None]) -> bool:
         async with self._asking() as kube:
-            return await lookups.may_change(kube, namespaces)
+            verbs = ("create", "patch", "delete")  # what exactly is refused says why when it is tried
+            asked = [lookups.may(kube, verb, namespace) for namespace in namespaces for verb in verbs]
+            return any(await asyncio.gather(*asked))
 
     async def workers_left(self, job: Job) -> int:
         async with self._asking() as kube:
-            return await lookups.workers_left(kube, job)
+            with suppress(Forbidden):
+                pods = await kube.list(resources.PODS, job.namespace, labels=lookups.selector(job, "worker"))
+                return sum("deletionTimestamp" not in pod["metadata"] and not lookups.is_over(pod) for pod in pods)
+        return 0
 
     # -- objects ---------------------------------------------------------------------------------------
     async def _record(self, kube: Kube, key: str) -> JobRecord:
@@ -316,12 +305,3 @@ async def _connection(access: Access) -> AsyncGenerator[Kube, None]:
     """A generator, because event loops that end close those that are left: whoever forgets `close` leaves nothing."""
     async with Kube(access) as kube:
         yield kube
-
-
-def _merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> Document:
-    """What a merge patch makes of a document."""
-    result = copy.deepcopy(dict(document))
-    for name, value in patch.items():
-        inner = result.get(name)
-        result[name] = _merged(inner if isinstance(inner, dict) else {}, value) if isinstance(value, dict) else value
-    return result

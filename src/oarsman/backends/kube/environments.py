@@ -8,24 +8,22 @@ from __future__ import annotations
 import asyncio
 import builtins
 import json
-import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from typing import Final
 
 from oarsman import names
 from oarsman.backends.base import current_user
-from oarsman.backends.kube import environment_builds as objects
-from oarsman.backends.kube import environment_builds as states
+from oarsman.backends.kube import environment_builds as builder
 from oarsman.backends.kube import records
 from oarsman.engines.kube import environments as kept
 from oarsman.engines.kube import views
 from oarsman.engines.kube.client import AlreadyExists, ApiError, Forbidden, Invalid, Kube, NotFound, resources
 from oarsman.errors import ConflictError, NotFoundError, RetryableError, UsageError, UserError
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, digest_of
+from oarsman.store.environments import MPI, NAME, check_name
 from oarsman.text.sentence import Text, dump
 
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _MOST_REQUIREMENTS: Final = 64 << 10  # one variable of a process has no more than twice that
 _LOG_PIECE: Final = 256 << 10
 _TRIES: Final = 50
@@ -50,7 +48,9 @@ class KubeEnvironments:
         async with self._asking() as kube:
             found = await self._found(kube, name)
             digest = found.data.get(kept.DIGEST, "")
-            build, pod = await self._build(kube, name, digest)
+            jobs, pods = await self._builds(kube, f"{kept.LABEL}={name}")
+            build = jobs.get(kept.build_name(name, digest))
+            pod = pods.get(build.metadata.uid) if build is not None else None
             ended = bool(kept.result_of(found.data) or kept.end_of(build) or build is None)  # asked before it is read
             if pod is None:
                 return BuildLog(text="", after=0, ended=ended)
@@ -77,33 +77,27 @@ class KubeEnvironments:
         for one, known in zip(found, written, strict=True):
             name = one.metadata.labels[kept.LABEL]
             result = known or await self._judged(kube, one, builds, pods)
-            together.append(states.record(one, result, users.get(name, ())))
+            together.append(builder.record(one, result, users.get(name, ())))
         return together
 
     async def _judged(
         self, kube: Kube, found: views.ConfigMap, builds: dict[str, views.BatchJob], pods: dict[str, views.Pod]
-    ) -> states.Result:
+    ) -> builder.Result:
         """What its build has come to; an end is written down, because Jobs and pods do not stay for ever."""
         digest = found.data.get(kept.DIGEST, "")
         build = builds.get(kept.build_name(found.metadata.labels[kept.LABEL], digest))
-        result = states.result_of(digest, build, pods.get(build.metadata.uid) if build is not None else None)
+        result = builder.result_of(digest, build, pods.get(build.metadata.uid) if build is not None else None)
         if kept.DIGEST in result:
             version = {"resourceVersion": found.metadata.resource_version}
+            written = json.dumps(result | {"message": dump(result.get("message", ""))})
+            patch = {"metadata": version, "data": {kept.RESULT: written}}
             with suppress(ApiError):  # whoever may only look still sees it
-                await kube.patch(
-                    resources.CONFIG_MAPS,
-                    found.metadata.name,
-                    {
-                        "metadata": version,
-                        "data": {kept.RESULT: json.dumps(result | {"message": dump(result.get("message", ""))})},
-                    },
-                    self._namespace,
-                )
+                await kube.patch(resources.CONFIG_MAPS, found.metadata.name, patch, self._namespace)
         return result
 
     async def _found(self, kube: Kube, name: str) -> views.ConfigMap:
         try:
-            if _NAME.fullmatch(name):
+            if NAME.fullmatch(name):
                 return await kube.get(
                     resources.CONFIG_MAPS, kept.object_name(name), self._namespace, view=views.ConfigMap
                 )
@@ -127,11 +121,6 @@ class KubeEnvironments:
         owned = {owner.uid: pod for pod in pods for owner in (pod.metadata.controller,) if owner is not None}
         return {job.metadata.name: job for job in jobs}, owned
 
-    async def _build(self, kube: Kube, name: str, digest: str) -> tuple[views.BatchJob | None, views.Pod | None]:
-        builds, pods = await self._builds(kube, f"{kept.LABEL}={name}")
-        build = builds.get(kept.build_name(name, digest))
-        return build, pods.get(build.metadata.uid) if build is not None else None
-
     async def _users(self, kube: Kube) -> dict[str, builtins.list[str]]:
         users: dict[str, builtins.list[str]] = {}
         for found in await kube.list(resources.MPIJOBS, self._namespace):
@@ -145,8 +134,9 @@ class KubeEnvironments:
         _check(wanted)
         async with self._asking() as kube:
             await self._require_claim(kube)
-            digest = digest_of(wanted)
-            before = await self._before(kube, wanted.name)
+            digest, before = digest_of(wanted), None
+            with suppress(NotFoundError):
+                before = await self._found(kube, wanted.name)
             result = kept.result_of(before.data) if before is not None else {}
             again = before is not None and before.data.get(kept.DIGEST) == digest
             await self._write(kube, wanted, digest, before, owner)
@@ -154,17 +144,11 @@ class KubeEnvironments:
                 await self._start(kube, wanted, digest)
             return await self._get(kube, wanted.name)
 
-    async def _before(self, kube: Kube, name: str) -> views.ConfigMap | None:
-        try:
-            return await self._found(kube, name)
-        except NotFoundError:
-            return None
-
     async def _write(
         self, kube: Kube, wanted: EnvironmentWanted, digest: str, before: views.ConfigMap | None, owner: str | None
     ) -> None:
-        builds = before.data.get(objects.BUILDS, "").split() if before is not None else []
-        body = objects.config_map(wanted, digest, builds, owner or current_user())
+        builds = before.data.get(builder.BUILDS, "").split() if before is not None else []
+        body = builder.config_map(wanted, digest, builds, owner or current_user())
         if before is None:
             with suppress(AlreadyExists):
                 await kube.create(resources.CONFIG_MAPS, body, self._namespace)
@@ -177,8 +161,8 @@ class KubeEnvironments:
 
     async def _start(self, kube: Kube, wanted: EnvironmentWanted, digest: str) -> None:
         """A build that goes on or went well stays; one that failed makes room for the next."""
-        await kube.delete(resources.JOBS, objects.clearing_name(digest), self._namespace)
-        body = objects.build_job(wanted, digest, restricted=await self._restricted(kube))
+        await kube.delete(resources.JOBS, builder.clearing_name(digest), self._namespace)
+        body = builder.build_job(wanted, digest, restricted=await self._restricted(kube))
         name = body["metadata"]["name"]
         for _ in range(_TRIES):
             with suppress(AlreadyExists):
@@ -206,17 +190,17 @@ class KubeEnvironments:
             for build in builds.values():
                 await kube.delete(resources.JOBS, build.metadata.name, self._namespace, uid=build.metadata.uid)
             began = kept.result_of(found.data) or any(pod.status.phase != "Pending" for pod in pods.values())
-            image = states.wanted_of(found).image
+            image = builder.wanted_of(found).image
             if began and image:
                 with suppress(ApiError):  # what is left in the claim takes room and does no harm
-                    await self._clear_up(kube, found.data.get(objects.BUILDS, "").split(), image)
+                    await self._clear_up(kube, found.data.get(builder.BUILDS, "").split(), image)
 
     async def _clear_up(self, kube: Kube, digests: Sequence[str], image: str) -> None:
         others = await kube.list(resources.CONFIG_MAPS, self._namespace, labels=kept.LABEL, view=views.ConfigMap)
-        used = {digest for other in others for digest in other.data.get(objects.BUILDS, "").split()}
+        used = {digest for other in others for digest in other.data.get(builder.BUILDS, "").split()}
         gone = [digest for digest in digests if digest not in used and kept.is_digest(digest)]
         if gone:
-            body = objects.clearing_job(gone, image, restricted=await self._restricted(kube))
+            body = builder.clearing_job(gone, image, restricted=await self._restricted(kube))
             await kube.delete(resources.JOBS, body["metadata"]["name"], self._namespace)
             await kube.create(resources.JOBS, body, self._namespace)
 
@@ -226,7 +210,7 @@ class KubeEnvironments:
             await kube.get(resources.PERSISTENT_VOLUME_CLAIMS, kept.CLAIM, self._namespace)
         except NotFound as error:
             raise UserError(
-                Text("{what} ({why})", what=states.NO_CLAIM, why=self._namespace), hint=states.CLAIM_HINT
+                Text("{what} ({why})", what=builder.NO_CLAIM, why=self._namespace), hint=builder.CLAIM_HINT
             ) from error
         except Forbidden:
             return  # its build will tell
@@ -242,23 +226,18 @@ class KubeEnvironments:
 
 
 def _check(wanted: EnvironmentWanted) -> None:
-    if not _NAME.fullmatch(wanted.name):
-        raise UsageError(
-            Text("'{name}' is no name for an environment", name=wanted.name),
-            field="name",
-            hint=Text("small letters, digits and dashes, at most 63"),
-        )
+    check_name(wanted.name)
     if not wanted.image:
         raise UsageError(
             Text("on Kubernetes an environment needs the image its jobs run in"),
             field="image",
             hint=Text("it is built by that image's Python: say --image IMAGE"),
         )
-    if wanted.mpi and wanted.mpi not in objects.MPI:
+    if wanted.mpi and wanted.mpi not in MPI:
         raise UsageError(
             Text("'{mpi}' is not known here", mpi=wanted.mpi),
             field="mpi",
-            hint=Text("one of {names}", names=", ".join(objects.MPI)),
+            hint=Text("one of {names}", names=", ".join(MPI)),
         )
     if len(wanted.requirements.encode()) > _MOST_REQUIREMENTS:
         raise UsageError(
@@ -270,7 +249,7 @@ async def _log_piece(kube: Kube, pod: views.Pod, after: int, *, ended: bool) -> 
     """The server cannot be asked for a place in a log, so what comes before it is read and thrown away."""
     meta, at, piece = pod.metadata, 0, bytearray()
     try:
-        async with aclosing(kube.log(meta.name, meta.namespace, container=objects.BUILD)) as lines:
+        async with aclosing(kube.log(meta.name, meta.namespace, container=builder.BUILD)) as lines:
             async for line in lines:
                 whole = line + b"\n"
                 begin = max(after - at, 0)

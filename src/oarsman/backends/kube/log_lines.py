@@ -25,7 +25,6 @@ from oarsman.errors import UnsupportedError, UserError
 from oarsman.job import launch
 from oarsman.job.job import Implementation, Job
 from oarsman.status.tags import Spoken, Tags
-from oarsman.store.logs import stamp
 from oarsman.text.sentence import Text
 
 _HYDRA: Final = (Implementation.MPICH, Implementation.INTEL)
@@ -39,9 +38,7 @@ class ContainerLogReader:
     def __init__(self, record: JobRecord, query: LogQuery) -> None:
         job = record.job
         self._job, self._query = job, query
-        self._hosts = {job.worker_host(index) for index in query.workers}
-        self._since = stamp(query.since) if query.since is not None else ""
-        self._search = searcher(query.search)
+        self._wanted = query.filter(job)
         self._placement = record.status.placement or _expected(job)
         ranks = job.launch.processes if job.launch is not None else None
         words = set(job.launcher.container.argv)
@@ -52,8 +49,7 @@ class ContainerLogReader:
     @property
     def takes_all(self) -> bool:
         """No line is left out for what it says, so the server may count them."""
-        query = self._query
-        return not (query.ranks or query.workers or query.launcher_only or query.stream or query.search)
+        return not self._query.chooses
 
     def read(self, written: Iterable[Written]) -> list[LogLine]:
         return [line for one in written if (line := self.take(one)) is not None]
@@ -82,9 +78,10 @@ class ContainerLogReader:
         query = self._query
         if self._tags.seen or not (query.ranks or query.stream) or not self._untagged:
             return
-        if not over and (self._tagging or self._untagged < _ENOUGH):
+        tagging = self._job.annotation(names.ANNOTATION_TAG_OUTPUT) == "true"
+        if not over and (tagging or self._untagged < _ENOUGH):
             return
-        if self._tagging and not query.ranks:
+        if tagging and not query.ranks:
             return  # tagged as asked, and nothing of that kind was written
         raise UnsupportedError(
             Text("the lines of {key} do not say which rank wrote them", key=self._job.key),
@@ -95,34 +92,10 @@ class ContainerLogReader:
             ),
         )
 
-    @property
-    def _tagging(self) -> bool:
-        return self._job.annotation(names.ANNOTATION_TAG_OUTPUT) == "true"
-
     def _line(self, spoken: Spoken) -> LogLine:
         launcher = self._job.launcher_host
         host = launcher if spoken.rank is None else self._placement.get(spoken.rank, launcher)
         return LogLine(self._newest, spoken.rank, host, spoken.stream, spoken.text)
-
-    def _wanted(self, line: LogLine) -> bool:
-        query = self._query
-        return (
-            (not query.ranks or line.rank in query.ranks)
-            and (not self._hosts or line.host in self._hosts)
-            and (not query.launcher_only or line.rank is None)
-            and (query.stream is None or line.stream == query.stream)
-            and line.stamp >= self._since
-            and (self._search is None or self._search(line.text))
-        )
-
-
-def searcher(wanted: str | None) -> Callable[[str], bool] | None:
-    """Case is ignored unless what is looked for has a capital letter."""
-    if not wanted:
-        return None
-    if wanted != wanted.lower():
-        return lambda text: wanted in text
-    return lambda text: wanted in text.lower()
 
 
 def _expected(job: Job) -> Mapping[int, str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Final
 
-from oarsman.backends.base import JobRecord, LogLine, LogPage, LogQuery, PlacedLine
+from oarsman.backends.base import JobRecord, LogPage, LogQuery, PlacedLine
 from oarsman.backends.kube import log_lines, logs, lookups
 from oarsman.backends.kube.log_lines import (
     LAUNCHER,
@@ -19,9 +19,10 @@ from oarsman.backends.kube.log_lines import (
     StretchLine,
     place,
 )
-from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, Written, behind, there
+from oarsman.backends.kube.pod_log import BEGINNING, Spot, Written, behind, there
 from oarsman.engines.kube.client import Kube
 from oarsman.errors import UserError
+from oarsman.portal import running
 from oarsman.text.sentence import Text
 
 MOST_LINES = 10_000
@@ -40,7 +41,9 @@ async def page(
     number = at.attempt if at is not None else query.attempt
     launcher = await logs.launcher_of(kube, record.job, number)
     if launcher is None and not query.workers:
-        return _without_a_pod(record, query, at)
+        if at is None:
+            return kept_page(record, query.attempt)
+        return LogPage(lines=(), before=None, after=at.text, attempt=at.attempt)
     sources = _sources(kube, record, query, launcher)
     attempt = number or (lookups.attempt_of(launcher) if launcher is not None else 1)
     at = None if at is None else at.of(sources)
@@ -77,7 +80,7 @@ def _sources(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.P
 
     found = {}
     if launcher is not None:
-        container = logs.container_of(job)
+        container = job.launcher.container.name
         found[LAUNCHER] = LogSource(
             partial(logs.log_of_launcher, kube, job, launcher),
             reader,
@@ -94,22 +97,27 @@ def _sources(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.P
 
 
 def _onwards(at: LogPosition, found: Mapping[int, Stretch], limit: int) -> LogPage:
-    merged = list(_merged(found))
+    merged = _merged(found)
     lines, behind = _placed(at, merged[:limit])
     left = {source for source, _ in merged[limit:]}
     for source, stretch in found.items():
         if source not in left:
             behind = behind.moved(source, stretch.end)
-    return LogPage(lines=lines, before=None if at.beginning else at.text, after=behind.text, attempt=at.attempt)
+    return _page(at, lines, behind)
 
 
 def _back(attempt: int, found: Mapping[int, Stretch], limit: int) -> LogPage:
-    merged = list(_merged(found))
+    merged = _merged(found)
     kept = merged[-limit:]
     start = LogPosition(attempt, {source: _start(source, stretch, merged, kept) for source, stretch in found.items()})
     lines, _ = _placed(start, kept)
     end = LogPosition(attempt, {source: stretch.end for source, stretch in found.items()})
-    return LogPage(lines=lines, before=None if start.beginning else start.text, after=end.text, attempt=attempt)
+    return _page(start, lines, end)
+
+
+def _page(start: LogPosition, lines: Iterable[PlacedLine], end: LogPosition) -> LogPage:
+    before = None if start.beginning else start.text
+    return LogPage(lines=tuple(lines), before=before, after=end.text, attempt=start.attempt)
 
 
 def _start(
@@ -122,13 +130,10 @@ def _start(
     return shown[0].before if shown else stretch.end
 
 
-def _merged(found: Mapping[int, Stretch]) -> Iterator[tuple[int, StretchLine]]:
+def _merged(found: Mapping[int, Stretch]) -> list[tuple[int, StretchLine]]:
     """By time, and each log in its own order."""
-    if len(found) == 1:
-        ((source, stretch),) = found.items()
-        return ((source, placed) for placed in stretch.lines)
     lines = [(source, placed) for source, stretch in found.items() for placed in stretch.lines]
-    return iter(sorted(lines, key=lambda one: one[1].after[0]))
+    return sorted(lines, key=lambda one: one[1].after[0])
 
 
 def _placed(start: LogPosition, lines: Sequence[tuple[int, StretchLine]]) -> tuple[tuple[PlacedLine, ...], LogPosition]:
@@ -137,12 +142,6 @@ def _placed(start: LogPosition, lines: Sequence[tuple[int, StretchLine]]) -> tup
         start = start.moved(source, placed.after)
         found.append(PlacedLine(start.text, placed.line))
     return tuple(found), start
-
-
-def _without_a_pod(record: JobRecord, query: LogQuery, at: LogPosition | None) -> LogPage:
-    if at is not None:
-        return LogPage(lines=(), before=None, after=at.text, attempt=at.attempt)
-    return kept_page(record, query.attempt)
 
 
 def kept_page(record: JobRecord, attempt: int | None) -> LogPage:
@@ -171,7 +170,8 @@ async def pages(kube: Kube, record: JobRecord, query: LogQuery, after: str | Non
             yield page
         return
     at = (at or LogPosition(number)).of([LAUNCHER, *(index + 1 for index in query.workers)])
-    async with _Ear(kube, record, query, launcher, at) as ear, aclosing(ear.pages()) as found:
+    ear = _Ear(_sources(kube, record, query, launcher), ContainerLogReader(record, query), query, at)
+    async with aclosing(ear.pages()) as found:
         async for page in found:
             yield page
 
@@ -179,31 +179,18 @@ async def pages(kube: Kube, record: JobRecord, query: LogQuery, after: str | Non
 class _Ear:
     """Listens to the launcher, and to the workers that were asked for, while the launcher speaks."""
 
-    def __init__(self, kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.Pod, at: LogPosition) -> None:
-        self._kube, self._record, self._query, self._launcher, self._at = kube, record, query, launcher, at
-        self._reader = ContainerLogReader(record, query)
+    def __init__(
+        self, sources: Mapping[int, LogSource], reader: ContainerLogReader, query: LogQuery, at: LogPosition
+    ) -> None:
+        self._sources, self._reader, self._query, self._at = sources, reader, query, at
         self._heard: asyncio.Queue[tuple[int, Written | BaseException | None]] = asyncio.Queue(_AHEAD)
-        self._tasks: list[asyncio.Task[None]] = []
         self._from = at.spot(LAUNCHER)
         self._passed = BEGINNING  # of what comes before that place and is only listened to
 
-    async def __aenter__(self) -> _Ear:
-        job = self._record.job
-        launcher = logs.log_of_launcher(self._kube, job, self._launcher, self._at.spot(LAUNCHER))
-        self._tasks.append(asyncio.create_task(self._listen(LAUNCHER, launcher)))
-        for index in self._query.workers:
-            log = logs.log_of_worker(self._kube, job, index, self._at.spot(index + 1))
-            self._tasks.append(asyncio.create_task(self._listen(index + 1, log)))
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _listen(self, source: int, log: PodLog) -> None:
+    async def _listen(self, source: int) -> None:
         end: BaseException | None = None
         try:
+            log = self._sources[source].open(self._at.spot(source))
             skipped = self._skip if source == LAUNCHER else None
             async with aclosing(there(log.read(since=self._query.since, follow=True, skipped=skipped))) as batches:
                 async for batch in batches:
@@ -219,32 +206,31 @@ class _Ear:
         self._reader.take(written)
 
     async def pages(self) -> AsyncGenerator[LogPage]:
-        over = False
-        while not over or not self._heard.empty():
-            heard = [await self._heard.get()]
-            while len(heard) < _LINES and not self._heard.empty():
-                heard.append(self._heard.get_nowait())
-            before, lines = self._at, []
-            for source, said in heard:
-                if isinstance(said, Written):
-                    lines += self._lines(source, said)
-                elif said is not None:
-                    raise said
-                else:
-                    over = True
-            if over and self._heard.empty():
-                lines += self._rest()
-            if lines:
-                yield self._page(before, lines)
-            if not self._query.workers:
-                self._reader.check(over=over)
+        async with running(*map(self._listen, self._sources)):
+            over = False
+            while not over or not self._heard.empty():
+                heard = [await self._heard.get()]
+                while len(heard) < _LINES and not self._heard.empty():
+                    heard.append(self._heard.get_nowait())
+                before, lines = self._at, []
+                for source, said in heard:
+                    if isinstance(said, Written):
+                        lines += self._lines(source, said)
+                    elif said is not None:
+                        raise said
+                    else:
+                        over = True
+                if over and self._heard.empty():
+                    lines += self._rest()
+                if lines:
+                    yield _page(before, lines, self._at)
+                if not self._query.workers:
+                    self._reader.check(over=over)
 
     def _lines(self, source: int, written: Written) -> list[PlacedLine]:
         self._at = self._at.moved(source, behind(self._at.spot(source), written.stamp))
-        if source == LAUNCHER:
-            line = self._reader.take(written)
-            return self._placed([line] if line is not None else [])
-        return self._placed(self._reader.of_worker(self._record.job.worker_host(source - 1), [written]))
+        line = self._sources[source].take(self._reader, written)
+        return [PlacedLine(self._at.text, line)] if line is not None else []
 
     def _rest(self) -> list[PlacedLine]:
         """Places behind the last line: there will be no other."""
@@ -254,16 +240,5 @@ class _Ear:
         for number, line in enumerate(self._reader.rest(), times + 1):
             if (stamp, number) > self._from:
                 self._at = self._at.moved(LAUNCHER, (stamp, number))
-                found += self._placed([line])
+                found.append(PlacedLine(self._at.text, line))
         return found
-
-    def _placed(self, lines: Iterable[LogLine]) -> list[PlacedLine]:
-        return [PlacedLine(self._at.text, line) for line in lines]
-
-    def _page(self, before: LogPosition, lines: list[PlacedLine]) -> LogPage:
-        return LogPage(
-            lines=tuple(lines),
-            before=None if before.beginning else before.text,
-            after=self._at.text,
-            attempt=before.attempt,
-        )

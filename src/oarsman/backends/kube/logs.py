@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
 
 from oarsman.backends.base import JobRecord, LogLine, LogQuery
 from oarsman.backends.kube import follow, lookups, records
@@ -21,6 +20,7 @@ from oarsman.engines.kube.client import Kube, NotFound, resources
 from oarsman.errors import NotFoundError
 from oarsman.job.job import Job
 from oarsman.job.state import Attempt
+from oarsman.portal import running
 from oarsman.store.logs import stamp
 from oarsman.text.sentence import Text
 
@@ -55,20 +55,15 @@ async def _present(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGener
             else:
                 held.extend(batch)
         held.extend(reader.rest())
+    own: Batch = []
+    for index in query.workers:
+        async for written in there(log_of_worker(kube, record.job, index).read(since=query.since)):
+            own += reader.of_worker(record.job.worker_host(index), written)
     if query.workers:
-        own = await _words_of_workers(kube, record.job, query, reader)
         held = deque(sorted([*held, *own], key=lambda line: line.stamp), maxlen=query.tail)
     yield list(held)
     if not query.workers:
         reader.check()
-
-
-async def _words_of_workers(kube: Kube, job: Job, query: LogQuery, reader: ContainerLogReader) -> Batch:
-    lines: Batch = []
-    for index in query.workers:
-        async for written in there(log_of_worker(kube, job, index).read(since=query.since)):
-            lines += reader.of_worker(job.worker_host(index), written)
-    return lines
 
 
 async def _kept(record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
@@ -126,52 +121,36 @@ async def _followed(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGene
             found.extend(reader.read(written))
         yield list(found)
         tail = None
-    async with _workers_beside(kube, job, query, reader) as beside:
+    beside: Batch = []  # workers' own words, gathered while the launcher speaks
+
+    async def gather(index: int) -> None:
+        async for written in there(log_of_worker(kube, job, index).read(since=query.since, follow=True)):
+            beside.extend(reader.of_worker(job.worker_host(index), written))
+
+    async with running(*map(gather, query.workers)):
         async for written in there(log.read(tail=tail, since=query.since, follow=True)):
-            yield [*beside.take(), *reader.read(written)]
+            batch = [*beside, *reader.read(written)]
+            beside.clear()
+            yield batch
             reader.check(over=False)
-        yield [*beside.take(), *reader.rest()]
+        yield [*beside, *reader.rest()]
     if not query.workers:
         reader.check()
 
 
 async def begun(kube: Kube, record: JobRecord, number: int) -> lookups.Pod | None:
     """The launcher pod of the attempt, as soon as it has a log; None: the attempt is over and there is no pod."""
-    launcher = await _first(_started(kube, record.job, number), _over(kube, record, number))
-    # Over, perhaps with a log that we have not seen begin.
-    return launcher if launcher is not None else await launcher_of(kube, record.job, number)
-
-
-class _workers_beside:
-    """Workers' own words, gathered while the launcher speaks."""
-
-    def __init__(self, kube: Kube, job: Job, query: LogQuery, reader: ContainerLogReader) -> None:
-        self._kube, self._job, self._query, self._reader = kube, job, query, reader
-        self._tasks: list[asyncio.Task[None]] = []
-        self._lines: Batch = []
-
-    async def __aenter__(self) -> _workers_beside:
-        self._tasks = [asyncio.create_task(self._gather(index)) for index in self._query.workers]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def take(self) -> Batch:
-        taken, self._lines = self._lines, []
-        return taken
-
-    async def _gather(self, index: int) -> None:
-        log = log_of_worker(self._kube, self._job, index)
-        async for written in there(log.read(since=self._query.since, follow=True)):
-            self._lines += self._reader.of_worker(self._job.worker_host(index), written)
+    async with running(_started(kube, record.job, number), _over(kube, record, number)) as tasks:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task in done and (launcher := task.result()) is not None:
+                return launcher
+    return await launcher_of(kube, record.job, number)  # over, perhaps with a log that we have not seen begin
 
 
 async def _started(kube: Kube, job: Job, number: int) -> lookups.Pod | None:
     """The launcher pod of the attempt, once its program was started or cannot be any more."""
-    container = container_of(job)
+    container = job.launcher.container.name
     states = follow.objects(kube, resources.PODS, job.namespace, labels=lookups.selector(job, "launcher"))
     async with aclosing(states):
         async for found in states:
@@ -191,18 +170,6 @@ async def _over(kube: Kube, record: JobRecord, number: int) -> None:
             ended = any(a.number == number and a.ended is not None for a in status.attempts)
             if ended or status.finished:
                 return
-
-
-async def _first(*works: Coroutine[Any, Any, lookups.Pod | None]) -> lookups.Pod | None:
-    """The result of the one that ends first; the others are ended."""
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return next((result for task in tasks if task in done and (result := task.result()) is not None), None)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 # -- where it is -------------------------------------------------------------------------------------
@@ -226,13 +193,9 @@ async def as_it_is_now(kube: Kube, record: JobRecord) -> JobRecord:
 
 
 def log_of_launcher(kube: Kube, job: Job, pod: lookups.Pod, after: Spot = BEGINNING) -> PodLog:
-    return PodLog(kube, job.namespace, pod["metadata"]["name"], container_of(job), after=after)
+    return PodLog(kube, job.namespace, pod["metadata"]["name"], job.launcher.container.name, after=after)
 
 
 def log_of_worker(kube: Kube, job: Job, index: int, after: Spot = BEGINNING) -> PodLog:
     container = job.worker.container.name if job.worker is not None else ""
     return PodLog(kube, job.namespace, job.worker_host(index), container, after=after)
-
-
-def container_of(job: Job) -> str:
-    return job.launcher.container.name

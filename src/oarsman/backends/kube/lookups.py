@@ -5,12 +5,11 @@ And what a server refused, as the user's mistake that it is.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from oarsman import names
 from oarsman.control.operator_settings import LEASE_NAME
@@ -38,9 +37,6 @@ from oarsman.job.job import Job
 from oarsman.text.sentence import Text
 
 Pod = Mapping[str, Any]
-_ENDED: Final = ("Succeeded", "Failed")
-_OURS: Final = f"{names.PLURAL}.{names.GROUP}"
-_CHANGES: Final = ("create", "patch", "delete")
 
 
 def selector(job: Job, role: str) -> str:
@@ -66,9 +62,11 @@ def started(pod: Pod, container: str) -> bool:
 
 def ended(pod: Pod, container: str) -> bool:
     """For good: nothing is written any more. A container that failed may be started again in its pod."""
-    return (pod.get("status") or {}).get("phase") in _ENDED or (
-        "terminated" in _state(pod, container) and pod["spec"].get("restartPolicy") == "Never"
-    )
+    return is_over(pod) or ("terminated" in _state(pod, container) and pod["spec"].get("restartPolicy") == "Never")
+
+
+def is_over(pod: Pod) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def began(pod: Pod, container: str) -> str:
@@ -79,8 +77,10 @@ def began(pod: Pod, container: str) -> str:
 
 
 def _state(pod: Pod, container: str, which: str = "state") -> Mapping[str, Any]:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return next((status.get(which) or {} for status in statuses if status["name"] == container), {})
+    for status in (pod.get("status") or {}).get("containerStatuses") or ():
+        if status["name"] == container:
+            return status.get(which) or {}
+    return {}
 
 
 async def lacks(kube: Kube, namespace: str) -> bool:
@@ -92,18 +92,6 @@ async def lacks(kube: Kube, namespace: str) -> bool:
     except Forbidden:
         pass
     return False
-
-
-async def workers_left(kube: Kube, job: Job) -> int:
-    """How many worker pods of the job live and are to stay."""
-    try:
-        found = await kube.list(resources.PODS, job.namespace, labels=selector(job, "worker"))
-    except Forbidden:
-        return 0
-    return sum(
-        "deletionTimestamp" not in pod["metadata"] and (pod.get("status") or {}).get("phase") not in _ENDED
-        for pod in found
-    )
 
 
 _INSTALL = Text("`oarsman install --image IMAGE` sets one up; `oarsman doctor --on kube` looks closer")
@@ -128,7 +116,7 @@ class Leader:
 async def leaders(kube: Kube) -> list[Leader]:
     """Every operator's lease, the liveliest first. Raises Forbidden if this user may not look."""
     found = await kube.list(resources.LEASES, fields=f"metadata.name={LEASE_NAME}")
-    return sorted(map(_leader, found), key=lambda leader: leader.silent_seconds)
+    return sorted((_leader(item) for item in found), key=lambda leader: leader.silent_seconds)
 
 
 def _leader(item: dict[str, Any]) -> Leader:
@@ -143,14 +131,6 @@ def _leader(item: dict[str, Any]) -> Leader:
         lasts_seconds=float(spec.get("leaseDurationSeconds") or 15),
         watches=tuple(name for name in watches.split(",") if name),
     )
-
-
-async def served(kube: Kube, namespace: str) -> bool | None:
-    """Whether an operator is there that looks after jobs of the namespace; None if this user may not look."""
-    try:
-        return any(leader.alive and leader.serves(namespace) for leader in await leaders(kube))
-    except Forbidden:
-        return None
 
 
 async def why_silent(kube: Kube, namespace: str) -> str:
@@ -181,22 +161,31 @@ async def why_silent(kube: Kube, namespace: str) -> str:
 
 
 # -- what somebody may do with jobs, asked in their own name ------------------------------------------
-async def may(kube: Kube, verb: str, namespace: str | None, *, headers: Mapping[str, str] | None = None) -> bool:
-    """Whether the asker may do that with MPIJobs there; without a namespace: in all of them."""
-    attributes = {"group": names.GROUP, "resource": names.PLURAL, "verb": verb}
-    if namespace:
-        attributes["namespace"] = namespace
-    spec = {"resourceAttributes": attributes}
-    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+async def allowed(
+    kube: Kube,
+    verb: str,
+    group: str,
+    resource: str,
+    subresource: str = "",
+    namespace: str | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+) -> bool:
+    """Whether the asker may do that; without a namespace: in all of them."""
+    asked = {"namespace": namespace, "group": group, "resource": resource, "subresource": subresource, "verb": verb}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {name: value for name, value in asked.items() if value}},
+    }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     answer = await kube.raw("POST", path, body=body, headers=headers)
     return bool(answer.get("status", {}).get("allowed"))
 
 
-async def may_change(kube: Kube, namespaces: Sequence[str | None]) -> bool:
-    """Anything at all, in any of them. What exactly is refused says why when it is tried."""
-    asked = [may(kube, verb, namespace) for namespace in namespaces for verb in _CHANGES]
-    return any(await asyncio.gather(*asked))
+async def may(kube: Kube, verb: str, namespace: str | None, *, headers: Mapping[str, str] | None = None) -> bool:
+    """The same, of MPIJobs."""
+    return await allowed(kube, verb, names.GROUP, names.PLURAL, "", namespace, headers=headers)
 
 
 @contextmanager
@@ -207,14 +196,11 @@ def in_plain_words(access: Access) -> Iterator[None]:
         hint = Text("delete it first, or give this one another name")
         raise ConflictError(Text("there is a job of this name already: {why}", why=error.message), hint=hint) from error
     except NotFound as error:
-        if error.message.startswith("namespaces "):
-            raise no_namespace(error.message.split('"')[1] if '"' in error.message else "NAME") from error
-        if _OURS in error.message:
-            raise NotFoundError(Text("there is no such job: {why}", why=error.message)) from error
-        raise not_installed() from error
+        raise _not_found(error) from error
     except Invalid as error:
-        refused = Text("the cluster refused it: {why}", why=error.message)
-        raise UserError(refused, field=error.field, hint=error.hint) from error
+        raise UserError(
+            Text("the cluster refused it: {why}", why=error.message), field=error.field, hint=error.hint
+        ) from error
     except Forbidden as error:
         raise ForbiddenError(
             Text("this user may not do that: {why}", why=error.message),
@@ -226,15 +212,20 @@ def in_plain_words(access: Access) -> Iterator[None]:
             hint=Text("the credentials are those of {source}", source=access.source),
         ) from error
     except Unavailable as error:
-        where = Text("the server is {server}, from {source}", server=access.server, source=access.source)
-        error.hint = error.hint or where
+        error.hint = error.hint or Text(
+            "the server is {server}, from {source}", server=access.server, source=access.source
+        )
         raise
-
-
-def not_installed() -> OarsmanError:
-    return UnsupportedError(Text("the cluster has no MPIJobs"), hint=Text("run `oarsman install --image IMAGE`"))
 
 
 def no_namespace(place: str) -> OarsmanError:
     hint = Text("make it: {command}", command=f"kubectl create namespace {place}")
     return NotFoundError(Text("there is no namespace {space} on this cluster", space=place), hint=hint)
+
+
+def _not_found(error: NotFound) -> OarsmanError:
+    if error.message.startswith("namespaces "):
+        return no_namespace(error.message.split('"')[1] if '"' in error.message else "NAME")
+    if f"{names.PLURAL}.{names.GROUP}" in error.message:
+        return NotFoundError(Text("there is no such job: {why}", why=error.message))
+    return UnsupportedError(Text("the cluster has no MPIJobs"), hint=Text("run `oarsman install --image IMAGE`"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import EventRecord, JobRecord, current_user
-from oarsman.engines.kube.client import Kube, resources
+from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.engines.kube.views import document_of
 from oarsman.errors import ManifestError
@@ -56,7 +56,7 @@ def to_send(document: Mapping[str, Any], namespace: str, owner: str | None = Non
 
 def record(found: Mapping[str, Any]) -> JobRecord:
     metadata = found["metadata"]
-    job = job_of(found)
+    job, version = job_of(found), str(metadata.get("resourceVersion"))
     annotations = metadata.get("annotations") or {}
     return JobRecord(
         job=job,
@@ -67,7 +67,7 @@ def record(found: Mapping[str, Any]) -> JobRecord:
         engine=ENGINE,
         deleting="deletionTimestamp" in metadata,
         stop_requested=annotations.get(names.ANNOTATION_STOP) == "true",
-        revision=_number(metadata.get("resourceVersion")),
+        revision=int(version) if version.isdigit() else 0,  # opaque by contract, a number in practice
     )
 
 
@@ -103,36 +103,22 @@ def key_of(found: Mapping[str, Any]) -> str:
 
 def job_of(found: Mapping[str, Any]) -> Job:
     """The job; of one that is not valid, which only others than us submit, as much as can be shown."""
-    document = _for_people(document_of({**found, "kind": names.KIND}))
+    document = document_of({**found, "kind": names.KIND})
+    # Without the server's bookkeeping, which kubectl hides as well.
+    metadata = {name: value for name, value in document["metadata"].items() if name != "managedFields"}
+    if annotations := metadata.get("annotations"):
+        metadata["annotations"] = {name: value for name, value in annotations.items() if name != _APPLIED}
+    document = {**document, "metadata": metadata}
     try:
         return job_from_document(document)
     except ManifestError:
         return sketch(document)
 
 
-def _for_people(document: Document) -> Document:
-    """Without the server's bookkeeping, which kubectl hides as well."""
-    metadata = {name: value for name, value in document["metadata"].items() if name != "managedFields"}
-    if annotations := metadata.get("annotations"):
-        metadata["annotations"] = {name: value for name, value in annotations.items() if name != _APPLIED}
-    return {**document, "metadata": metadata}
-
-
-def _number(version: Any) -> int:
-    """Versions are opaque by contract and numbers in practice."""
-    return int(version) if str(version).isdigit() else 0
-
-
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
-async def of_object(kube: Kube, found: Mapping[str, Any]) -> list[EventRecord]:
-    metadata = found["metadata"]
-    items = await kube.list(resources.EVENTS, metadata["namespace"], fields=f"involvedObject.uid={metadata['uid']}")
-    return sorted(map(_record, items), key=lambda event: event.time)
-
-
-def _record(item: Mapping[str, Any]) -> EventRecord:
+def event(item: Mapping[str, Any]) -> EventRecord:
     """Old events count and have two times; new ones are series and have one."""
     series = item.get("series") or {}
     created = _time((item.get("metadata") or {}).get("creationTimestamp"))

@@ -33,36 +33,37 @@ async def of_job(kube: Kube, record: JobRecord) -> list[HostUsage]:
         )
     job, labels = record.job, f"{names.LABEL_JOB}={record.job.name}"
     measured = {item["metadata"]["name"]: item for item in await kube.list(METRICS, job.namespace, labels=labels)}
-    pods = await kube.list(resources.PODS, job.namespace, labels=labels)
-    return [
-        _usage(pod, measured[pod["metadata"]["name"]]) for pod in _in_order(pods) if pod["metadata"]["name"] in measured
-    ]
+    pods = sorted(await kube.list(resources.PODS, job.namespace, labels=labels), key=_role_and_number)
+    return [_usage(pod, found) for pod in pods if (found := measured.get(pod["metadata"]["name"])) is not None]
 
 
-def _in_order(pods: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The launcher, then the workers by number."""
-
-    def place(pod: Mapping[str, Any]) -> tuple[str, int]:
-        labels = pod["metadata"].get("labels") or {}
-        index = labels.get(names.LABEL_INDEX) or "0"
-        return labels.get(names.LABEL_ROLE) or "", int(index) if index.isdigit() else 0
-
-    return sorted(pods, key=place)
+def _role_and_number(pod: Mapping[str, Any]) -> tuple[str, int]:
+    """By this the launcher comes before the workers."""
+    labels = pod["metadata"].get("labels") or {}
+    index = labels.get(names.LABEL_INDEX) or "0"
+    return labels.get(names.LABEL_ROLE) or "", int(index) if index.isdigit() else 0
 
 
 def _usage(pod: Mapping[str, Any], measured: Mapping[str, Any]) -> HostUsage:
-    uses = [container.get("usage") or {} for container in measured.get("containers") or ()]
     limits = [(c.get("resources") or {}).get("limits") or {} for c in pod["spec"]["containers"]]
     memory = [parse(limit["memory"]) for limit in limits if "memory" in limit]
     labels = pod["metadata"].get("labels") or {}
+    cpu_percent, memory_bytes = _used(measured)
     return HostUsage(
         host=host_of(pod),
         role=labels.get(names.LABEL_ROLE) or "",
         processes=None,
-        cpu_percent=float(sum(parse(use.get("cpu", "0")) for use in uses) * 100),
-        memory_bytes=int(sum(parse(use.get("memory", "0")) for use in uses)),
+        cpu_percent=cpu_percent,
+        memory_bytes=memory_bytes,
         memory_limit_bytes=int(sum(memory)) if memory and len(memory) == len(limits) else None,
     )
+
+
+def _used(measured: Mapping[str, Any]) -> tuple[float, int]:
+    """Percent of one processor, and bytes: of all containers together."""
+    uses = [container.get("usage") or {} for container in measured.get("containers") or ()]
+    processors, memory = (sum(parse(use.get(name, "0")) for use in uses) for name in ("cpu", "memory"))
+    return float(processors * 100), int(memory)
 
 
 def host_of(pod: Mapping[str, Any]) -> str:
@@ -145,12 +146,6 @@ async def _measure(kube: Kube, key: str, series: _Series) -> None:
 
 
 def _read(job: str, item: Mapping[str, Any]) -> UsageSample:
-    pod = str(item["metadata"]["name"])
-    launcher = names.launcher_name(job)
-    uses = [container.get("usage") or {} for container in item.get("containers") or ()]
-    return UsageSample(
-        time=datetime.fromisoformat(item["timestamp"]) if item.get("timestamp") else datetime.now(UTC),
-        host=launcher if pod.startswith(f"{launcher}-") else pod,
-        cpu_percent=float(sum(parse(use.get("cpu", "0")) for use in uses) * 100),
-        memory_bytes=int(sum(parse(use.get("memory", "0")) for use in uses)),
-    )
+    pod, launcher = str(item["metadata"]["name"]), names.launcher_name(job)
+    when = datetime.fromisoformat(item["timestamp"]) if item.get("timestamp") else datetime.now(UTC)
+    return UsageSample(when, launcher if pod.startswith(f"{launcher}-") else pod, *_used(item))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,15 +13,14 @@ from oarsman.backends.base import Fit, HostRecord, Preview
 from oarsman.backends.stored import StoredBackend
 from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
+from oarsman.portal import in_thread
 
 
 class LocalBackend(StoredBackend):
     place = "local"
 
-    async def hosts(self) -> Sequence[HostRecord]:
-        return await asyncio.to_thread(self._hosts)
-
-    def _hosts(self) -> Sequence[HostRecord]:
+    @in_thread
+    def hosts(self) -> Sequence[HostRecord]:
         from oarsman.backends.local import capacity
 
         return [capacity.host(self._unsettled(), datetime.now(UTC))]
@@ -33,19 +31,18 @@ class LocalBackend(StoredBackend):
             from oarsman.backends.ssh.backend import SshBackend
 
             return await SshBackend(None, self._paths).fit(document, owner=owner)
-        return await asyncio.to_thread(self._fit, job)
+        return await self._fit(job)
 
+    @in_thread
     def _fit(self, job: Job) -> Fit:
         from oarsman.backends.local import capacity
 
         answer = self._in_its_environment(job).admission
-        found = capacity.fit(job, self._unsettled(), datetime.now(UTC))
+        found = replace(capacity.this_machine().fit(job, self._unsettled(), datetime.now(UTC)), machines={})
         return found if answer is None else replace(found, now=False, reason=answer.reason)
 
-    async def preview(self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path) -> Preview:
-        return await asyncio.to_thread(self._preview, document, environment, folder)
-
-    def _preview(self, document: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Preview:
+    @in_thread
+    def preview(self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path) -> Preview:
         from oarsman.backends.local import capacity  # late: it imports the whole engine
 
         job = job_from_document(document)

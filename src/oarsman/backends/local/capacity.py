@@ -1,7 +1,7 @@
-"""Room on this machine: what there is, who has it, and whether one more job would fit. All of it by the admission's own
+"""Room on hosts: what there is, who has it, and whether one more job would fit. All of it by the admission's own
 arithmetic (plan/capacity), so that nobody is told here what the queue then denies.
 
-And what a job would be here, worked out with the same parts that would run it. Changes nothing.
+And what a job would be on this machine, worked out with the same parts that would run it. Changes nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import shlex
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -28,39 +29,63 @@ from oarsman.engines.hosts.local.host_spec import LocalHostSpecs
 from oarsman.job import launch
 from oarsman.job.job import Job
 from oarsman.job.mpi import Family, discover_hosts, hostfile
+from oarsman.job.observed import Place
 from oarsman.plan.capacity import one_machine, queue
 from oarsman.plan.capacity.amounts import Capacity, total
 from oarsman.plan.capacity.gang import Placed
 from oarsman.plan.capacity.placement import Machine
+from oarsman.plan.capacity.queue import SiteRules
 from oarsman.plan.reconcile import ours
 
 _BETWEEN_LOOKS = 0.1  # seconds between two looks at the processor clocks, at least
 _STILL_NOW = 5.0  # a look that is older says nothing about now
 
 
-def host(records: Sequence[JobRecord], now: datetime) -> HostRecord:
+class Site(NamedTuple):
+    """Where jobs run that are in the store: this machine, or SSH hosts."""
+
+    machines: Sequence[Machine]
+    rules: SiteRules
+    places: Callable[[Job], Mapping[str, str]]  # of a job that has room: its members, and the machine of each
+
+    def placed(self, records: Sequence[JobRecord], now: datetime) -> list[Placed]:
+        return [
+            Placed(
+                gang=self.rules.gang_of(record.job, now, self.machines),
+                placement=tuple(Place(member=name, machine=on) for name, on in self.places(record.job).items()),
+            )
+            for record in running_and_waiting(records)[0]
+        ]
+
+    def fit(self, job: Job, records: Sequence[JobRecord], now: datetime) -> Fit:
+        gang_of, machines = self.rules.gang_of, self.machines
+        gang, placed = gang_of(job, now, machines), self.placed(records, now)
+        waiting = [gang_of(record.job, now, machines) for record in running_and_waiting(records)[1]]
+        answer = queue.preview(gang, waiting, placed, machines, self.rules)
+        free, whole = queue.room_left(placed, machines)
+        return Fit.of(answer, wanted=gang.whole, free=free, total=whole)
+
+
+def this_machine() -> Site:
     machine = capacity.measure()
-    running, _ = running_and_waiting(records)
-    shares = [(record.job.key, _placed(record, machine, now).holds()[machine.name]) for record in running]
+    return Site([machine], one_machine, lambda job: {job.launcher_host: machine.name})
+
+
+def host(records: Sequence[JobRecord], now: datetime) -> HostRecord:
+    site = this_machine()
+    [machine] = site.machines
+    shares = [(job.gang.key, job.holds()[machine.name]) for job in site.placed(records, now)]
+    return host_record(machine, shares, name=socket.gethostname(), state="ready", used=_used(machine.capacity))
+
+
+def host_record(machine: Machine, shares: Sequence[tuple[str, Capacity]], **more: Any) -> HostRecord:
+    """shares: what each job has of it, by the job's key."""
     return HostRecord(
-        name=socket.gethostname(),
-        state="ready",
         total=Amounts.of(machine.capacity),
         held=Amounts.of(total(share for _, share in shares)),
-        used=_used(machine.capacity),
         holdings=tuple(Holding(key=key, amounts=Amounts.of(share)) for key, share in shares),
+        **more,
     )
-
-
-def fit(job: Job, records: Sequence[JobRecord], now: datetime) -> Fit:
-    machine = capacity.measure()
-    running, waiting = running_and_waiting(records)
-    placed = [_placed(record, machine, now) for record in running]
-    gang = one_machine.gang_of(job, now, [machine])
-    behind = [one_machine.gang_of(record.job, now, [machine]) for record in waiting]
-    answer = queue.preview(gang, behind, placed, [machine], one_machine)
-    free, whole = queue.room_left(placed, [machine])
-    return Fit.of(replace(answer, placement=()), wanted=gang.whole, free=free, total=whole)
 
 
 def running_and_waiting(records: Sequence[JobRecord]) -> tuple[list[JobRecord], list[JobRecord]]:
@@ -74,10 +99,6 @@ def running_and_waiting(records: Sequence[JobRecord]) -> tuple[list[JobRecord], 
         elif not (record.status.finished or record.job.run_policy.suspend or record.stop_requested or record.deleting):
             waiting.append(record)
     return running, waiting
-
-
-def _placed(record: JobRecord, machine: Machine, now: datetime) -> Placed:
-    return one_machine.placed(one_machine.gang_of(record.job, now, [machine]), machine)
 
 
 class _Processors:
@@ -143,10 +164,8 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
         gpus={},
     )
     given = host_specs.given_to(job.launcher_host)
-    placement = (
-        launch.expected_placement(job.launch, job.hosts, job.slots_per_worker) if job.launch is not None else None
-    )
-    written = job.launcher.container.argv
+    placement = launch.expected_placement(job.launch, job.hosts, job.slots_per_worker) if job.launch else None
+    argv = job.launcher.container.argv
     refused = host_spec.all_refusals(job, folder=folder, separation=separation)
     return Preview(
         mpi=str(found) if found is not None else "",
@@ -155,8 +174,8 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
         hostfile=hostfile(mpi.family.implementation, job.hosts, job.slots_per_worker),
         discover_hosts=discover_hosts(job.hosts, job.slots_per_worker),
         environment={name: value for name, value in given.items() if environment.get(name) != value and _shown(name)},
-        launch_line=shlex.join(written),
-        rewritten=shlex.join(rewritten(job)),
+        launch_line=shlex.join(argv),
+        rewritten=shlex.join(launch.rewrite(argv).argv if job.rewrites_launch_line else argv),
         objects=_objects(job, host_specs, folder),
         not_honoured=(*refused, *host_spec.remarks(job, separation, cgroups.find())),
     )
@@ -167,17 +186,10 @@ def _shown(name: str) -> bool:
     return not name.startswith("OARSMAN_") or name in (names.ENV_JOB, names.ENV_HOST)
 
 
-def rewritten(job: Job) -> tuple[str, ...]:
-    """The launch line as it would run, unless the job says to leave it alone."""
-    argv = job.launcher.container.argv
-    if not job.rewrites_launch_line:
-        return tuple(argv)
-    return tuple(launch.rewrite(argv).argv)
-
-
 def _objects(job: Job, host_specs: LocalHostSpecs, folder: Path) -> tuple[str, ...]:
     network = "private network" if host_specs.private else "the machine's network"
-    hosts = [f"host {name} ({host_specs.address(name)}, {network})" for name in (job.launcher_host, *_workers(job))]
+    members = [job.launcher_host, *(job.worker_host(index) for index in range(job.workers))]
+    hosts = [f"host {name} ({host_specs.address(name)}, {network})" for name in members]
     files = [f"{names.MPI_CONFIG_DIR}/{name}" for name in (names.HOSTFILE, names.DISCOVER_HOSTS, names.KUBEXEC)]
     return (
         *hosts,
@@ -185,7 +197,3 @@ def _objects(job: Job, host_specs: LocalHostSpecs, folder: Path) -> tuple[str, .
         f"launcher process in {folder}",
         "log files per rank",
     )
-
-
-def _workers(job: Job) -> tuple[str, ...]:
-    return tuple(job.worker_host(index) for index in range(job.workers))

@@ -1,4 +1,4 @@
-"""Changes among the jobs of this machine, as they happen.
+"""Changes among the jobs of this machine, as they happen; and the supervisor, which is started if need be and poked.
 
 What is written to the store is heard whether a supervisor runs or not. A connection to the supervisor is held only to
 learn of its end: if jobs are unfinished then, another one is started. It does not keep an idle supervisor alive.
@@ -8,26 +8,135 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
+import os
 import socket
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from oarsman.backends.base import Batch, JobRecord
-from oarsman.backends.local.supervisor_link import SupervisorLink
-from oarsman.errors import ManifestError, OarsmanError, StoreError
+from oarsman.errors import ManifestError, OarsmanError, StoreError, SupervisorError
 from oarsman.store.change_watch import ChangeWatch, readable
 from oarsman.store.jobs import JobStore, StoreChanges, StoredJob
 from oarsman.store.paths import Paths
+from oarsman.text.sentence import Text
 
 log = logging.getLogger("oarsman")
 _GRACE = 5.0  # whoever brought new work starts the supervisor; only if that one died do we
 _TRY_AGAIN = 30.0
 _TROUBLE_PAUSE = 1.0
+_START_WITHIN = 60.0
+
+
+class SupervisorLink:
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+
+    async def connect(self) -> socket.socket:
+        """A connection to the supervisor, which is started if there is none."""
+        deadline = time.monotonic() + _START_WITHIN
+        while (sock := self.reach()) is None:
+            if time.monotonic() > deadline:
+                raise SupervisorError(
+                    Text("the supervisor does not answer"),
+                    hint=Text("its log is {path}", path=self._paths.supervisor_log),
+                )
+            await asyncio.to_thread(self._start)
+        return sock
+
+    def reach(self) -> socket.socket | None:
+        """A connection to the supervisor that is running, if one is."""
+        self._paths.check_run()
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.connect(os.fspath(self._paths.socket))
+        except OSError:
+            sock.close()
+            return None
+        return sock
+
+    async def attend(self) -> None:
+        """If no supervisor looks after jobs that still have something to do, start one and let it look at them."""
+        if "_OARSMAN_COMPLETE" in os.environ:  # a tab key starts nothing
+            return
+        running = self.reach()
+        if running is not None:
+            running.close()
+            return
+        await self._told(settle=True)
+
+    async def poke(self, uid: str) -> None:
+        """Returns when a supervisor has taken note."""
+        while not await self._told(poke=uid):
+            pass  # it was on its way out and hung up; the next one is reached, or started
+
+    async def _told(self, **message: Any) -> bool:
+        """False: it hung up before it answered."""
+        loop = asyncio.get_running_loop()
+        with await self.connect() as sock:
+            sock.setblocking(False)
+            try:
+                await loop.sock_sendall(sock, json.dumps(message).encode() + b"\n")
+                return bool(await loop.sock_recv(sock, 64))
+            except ConnectionError:
+                return False
+
+    def pid(self) -> int | None:
+        """The process number of the supervisor, if one is running."""
+        sock = self.reach()
+        if sock is None:
+            return None
+        with sock:
+            sock.sendall(b'{"pid": true}\n')
+            answer = sock.recv(256)
+        return int(json.loads(answer)["pid"]) if answer else None
+
+    def stop(self) -> bool:
+        """Ask the supervisor to go and wait until it is gone. Jobs go on. False if there was none."""
+        sock = self.reach()
+        if sock is None:
+            return False
+        with sock:
+            sock.sendall(b'{"stop": true}\n')
+            while sock.recv(4096):
+                pass
+        return True
+
+    def _start(self) -> None:
+        """Start one and wait for its word. If another start was quicker, ours leaves at once; that is fine."""
+        read, write = os.pipe()
+        with open(self._paths.supervisor_log, "ab") as log, os.fdopen(read, "rb") as ready:
+            try:
+                subprocess.run(
+                    [sys.executable, "-m", "oarsman.control.supervisor", str(write)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=[write],
+                    check=True,
+                    cwd="/",
+                    env={**os.environ, "OARSMAN_STATE": str(self._paths.state)},
+                )
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise SupervisorError(Text("the supervisor could not be started: {why}", why=error)) from error
+            finally:
+                os.close(write)
+            answer = ready.read()
+        if answer == b"":
+            raise SupervisorError(
+                Text("the supervisor ended while starting"),
+                hint=Text("its log is {path}", path=self._paths.supervisor_log),
+            )
+        if answer == b"busy":
+            time.sleep(0.05)  # somebody else's is about to listen
 
 
 class Listener:
@@ -106,7 +215,10 @@ class LocalChanges:
         change_watch, supervisor = self._change_watch.fileno(), self._supervisor
         watched = [change_watch] if change_watch is not None else []
         watched += [supervisor.fileno()] if supervisor is not None else []
-        found = await readable(*watched, within=self._patience())
+        waits = [self._change_watch.patience()]
+        if self._start_at is not None and supervisor is None:
+            waits.append(self._start_at - time.monotonic())
+        found = await readable(*watched, within=min((wait for wait in waits if wait is not None), default=None))
         if supervisor is not None and supervisor.fileno() in found:
             self._it_left(supervisor)
             return True, set()
@@ -114,12 +226,6 @@ class LocalChanges:
             self._change_watch.silent()
             return True, set()
         return self._change_watch.heard()
-
-    def _patience(self) -> float | None:
-        waits = [self._change_watch.patience()]
-        if self._start_at is not None and self._supervisor is None:
-            waits.append(self._start_at - time.monotonic())
-        return min((wait for wait in waits if wait is not None), default=None)
 
     async def _see_to_a_supervisor(self) -> None:
         if self._supervisor is not None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from oarsman.backends.base import LogLine, LogPage, LogQuery, PlacedLine
+from oarsman.backends.base import EVERYTHING, LogLine, LogPage, LogQuery, PlacedLine
 from oarsman.backends.local.follow import Listening
 from oarsman.errors import UserError
 from oarsman.job.job import Job
+from oarsman.portal import in_thread
 from oarsman.status.codec import from_wire
 from oarsman.store import logs
 from oarsman.store.jobs import JobStore, StoredJob
@@ -29,19 +30,28 @@ _GATHER = 0.05  # lines that come this close together make one page
 
 
 class LocalLogs:
-    def __init__(self, paths: Paths, store: JobStore, listening: Listening) -> None:
+    def __init__(
+        self, paths: Paths, store: JobStore, find: Callable[[str], tuple[StoredJob, Job]], listening: Listening
+    ) -> None:
         self._paths = paths
         self._store = store
+        self._find = find
         self._listening = listening
 
-    # -- everything ----------------------------------------------------------------------------------
-    async def lines(self, stored: StoredJob, job: Job, query: LogQuery) -> AsyncGenerator[list[LogLine], None]:
+    async def lines(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:
         """What is there; with `follow` every line until the attempt is over, whose last lines are written before its
         end is on record."""
-        attempt, path, reader = await asyncio.to_thread(self._reader, stored.uid, job, query)
+
+        def opened() -> tuple[str, int, Path, logs.MergedLogReader]:
+            stored, job = self._find(key)
+            attempt, path, _ = self._start(stored.uid, query)
+            wanted, floor = _wanted(job, query), _floor(path, query)
+            return stored.uid, attempt, path, logs.MergedLogReader(path, wanted=wanted, tail=query.tail, floor=floor)
+
+        uid, attempt, path, reader = await asyncio.to_thread(opened)
         async with self._listening(path.parent) if query.follow else nullcontext() as changes:
             while True:
-                over = changes is None or await asyncio.to_thread(self._attempt_over, stored.uid, attempt)
+                over = changes is None or await asyncio.to_thread(self._attempt_over, uid, attempt)
                 blocks = reader.news()
                 while (batch := await asyncio.to_thread(next, blocks, None)) is not None:
                     if batch:
@@ -49,12 +59,6 @@ class LocalLogs:
                 if changes is None or over:
                     return
                 await changes.wait()
-
-    def _reader(self, uid: str, job: Job, query: LogQuery) -> tuple[int, Path, logs.MergedLogReader]:
-        attempt = query.attempt or self._newest(uid)
-        path = logs.merged_path(self._paths.job(uid), attempt)
-        wanted = _filter(job, query)
-        return attempt, path, logs.MergedLogReader(path, wanted=wanted, tail=query.tail, floor=_floor(path, query))
 
     def _attempt_over(self, uid: str, number: int) -> bool:
         stored = self._store.by_uid(uid)
@@ -65,32 +69,42 @@ class LocalLogs:
         return ended or status.finished
 
     # -- pages ---------------------------------------------------------------------------------------
+    @in_thread
     def page(
-        self, stored: StoredJob, job: Job, query: LogQuery, *, after: str | None, before: str | None, limit: int
+        self,
+        key: str,
+        query: LogQuery = EVERYTHING,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        limit: int = 500,
     ) -> LogPage:
+        """With filters or a search it looks at a bounded part of the log: a page may have fewer lines than `limit`, or
+        none, and still have a `before`; one after a place is at the end only if `after` stays the same."""
+        stored, job = self._find(key)
         if after is not None and before is not None:
             raise UserError(Text("a page is after a place or before one, not both"), field="before")
         if not 1 <= limit <= _MOST_LINES:
             raise UserError(
                 Text("a page has 1 to {most} lines, not {given}", most=_MOST_LINES, given=limit), field="limit"
             )
+        attempt, path, offset = self._start(stored.uid, query, after=after, before=before)
+        look = _look(path, job, query, limit)
         if after is not None:
-            attempt, path, offset = self._place(stored.uid, query, after, "after")
-            return _page(attempt, logs.down(path, offset, _look(path, job, query, limit)))
-        if before is not None:
-            attempt, path, offset = self._place(stored.uid, query, before, "before")
-            return _page(attempt, logs.up(path, offset, _look(path, job, query, limit)))
-        attempt = query.attempt or self._newest(stored.uid)
-        path = logs.merged_path(self._paths.job(stored.uid), attempt)
-        return _page(attempt, logs.up(path, None, _look(path, job, query, limit)))
+            return _page(attempt, logs.down(path, offset, look))
+        return _page(attempt, logs.up(path, offset if before is not None else None, look))
 
-    async def follow_pages(
-        self, stored: StoredJob, job: Job, query: LogQuery, after: str | None
+    async def follow(
+        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
     ) -> AsyncGenerator[LogPage, None]:
         """All there is by now, and what comes. A page without lines only says how far it has come."""
-        uid = stored.uid
-        attempt, path, offset = await asyncio.to_thread(self._start, uid, query, after)
-        look = await asyncio.to_thread(_look, path, job, query, _FOLLOWED_LINES)
+
+        def opened() -> tuple[str, int, Path, int, logs.Look]:
+            stored, job = self._find(key)
+            attempt, path, offset = self._start(stored.uid, query, after=after)
+            return stored.uid, attempt, path, offset, _look(path, job, query, _FOLLOWED_LINES)
+
+        uid, attempt, path, offset, look = await asyncio.to_thread(opened)
         over = await asyncio.to_thread(self._attempt_over, uid, attempt)  # then nothing is set up to wait for anything
         async with nullcontext() if over else self._listening(path.parent) as changes:
             while True:
@@ -104,25 +118,23 @@ class LocalLogs:
                 await changes.wait()
                 await asyncio.sleep(shown + _GATHER - time.monotonic())
 
-    def _start(self, uid: str, query: LogQuery, after: str | None) -> tuple[int, Path, int]:
-        if after is not None:
-            return self._place(uid, query, after, "after")
-        attempt = query.attempt or self._newest(uid)
-        return attempt, logs.merged_path(self._paths.job(uid), attempt), 0
-
-    def _newest(self, uid: str) -> int:
-        return max(logs.attempts(self._paths.job(uid)), default=1)
-
-    def _place(self, uid: str, query: LogQuery, text: str, field: str) -> tuple[int, Path, int]:
+    def _start(
+        self, uid: str, query: LogQuery, *, after: str | None = None, before: str | None = None
+    ) -> tuple[int, Path, int]:
+        """The attempt, its log, and where in it that place is; the beginning of what is asked for, if none is given."""
+        text, folder = after if after is not None else before, self._paths.job(uid)
+        if text is None:
+            attempt = query.attempt or max(logs.attempts(folder), default=1)
+            return attempt, logs.merged_path(folder, attempt), 0
         match = _PLACE.fullmatch(text)
         if match is not None:
             attempt, offset = int(match[1]), int(match[2])
-            path = logs.merged_path(self._paths.job(uid), attempt)
+            path = logs.merged_path(folder, attempt)
             if query.attempt in (None, attempt) and logs.is_place(path, offset):
                 return attempt, path, offset
         raise UserError(
             Text("{text} is no place in this log", text=f"{text!r}"),
-            field=field,
+            field="after" if after is not None else "before",
             hint=Text("begin anew, and hand places back as you got them"),
         )
 
@@ -138,8 +150,12 @@ def _page(attempt: int, found: logs.FoundLines) -> LogPage:
 
 def _look(path: Path, job: Job, query: LogQuery, limit: int) -> logs.Look:
     return logs.Look(
-        wanted=_filter(job, query), promising=_promising(job, query), limit=limit, floor=_floor(path, query)
+        wanted=_wanted(job, query), promising=_promising(job, query), limit=limit, floor=_floor(path, query)
     )
+
+
+def _wanted(job: Job, query: LogQuery) -> logs.Wanted:
+    return query.filter(job) if query.chooses or query.since is not None else None
 
 
 def _floor(path: Path, query: LogQuery) -> int:
@@ -163,23 +179,3 @@ def _promising(job: Job, query: LogQuery) -> logs.Promising:
         return there and (search is None or search.in_block(block))
 
     return promising
-
-
-def _filter(job: Job, query: LogQuery) -> logs.Wanted:
-    if query == LogQuery(attempt=query.attempt, follow=query.follow, tail=query.tail):
-        return None
-    hosts = {job.worker_host(index) for index in query.workers}
-    since = logs.stamp(query.since) if query.since is not None else ""
-    search = logs.Search(query.search or "")
-
-    def wanted(line: LogLine) -> bool:
-        return (
-            (not query.ranks or line.rank in query.ranks)
-            and (not hosts or line.host in hosts)
-            and (not query.launcher_only or line.rank is None)
-            and (query.stream is None or line.stream == query.stream)
-            and line.stamp >= since
-            and search(line.text)
-        )
-
-    return wanted

@@ -18,6 +18,7 @@ from oarsman.engines.hosts.ssh.inventory_file import find, load
 from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
 from oarsman.plan.capacity.amounts import Capacity
+from oarsman.portal import in_thread
 from oarsman.store.paths import Paths
 
 
@@ -35,9 +36,9 @@ class SshBackend(StoredBackend):
     def inventory(self) -> Path:
         return find(self._given).absolute()
 
-    async def check(self) -> None:
-        """Raises what is wrong with the inventory, before somebody relies on it."""
-        await asyncio.to_thread(lambda: load(self.inventory))
+    @in_thread
+    def check(self) -> None:
+        load(self.inventory)
 
     def _wanted(self, job: Job) -> Job:
         """With the hosts it is for."""
@@ -48,11 +49,12 @@ class SshBackend(StoredBackend):
         metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **named}}
         return replace(job, annotations={**job.annotations, **named}, document={**job.document, "metadata": metadata})
 
-    # -- the hosts --------------------------------------------------------------------------------------------------
-    async def inventory_facts(self, file: Path | None = None) -> InventoryFacts:
-        """What the hosts said lately; one asks them, the others wait for the same answers."""
+    async def inventory_facts(self, job: Job | None = None) -> InventoryFacts:
+        """What the hosts, or those that the job itself names, said lately; one asks them, the others wait for the same
+        answers."""
+        stated = job.annotation(names.ANNOTATION_INVENTORY) if job is not None else ""
         async with self._reading:
-            inventory_facts = await asyncio.to_thread(lambda: self._known_inventories.of(str(file or self.inventory)))
+            inventory_facts = await asyncio.to_thread(lambda: self._known_inventories.of(stated or str(self.inventory)))
         if not inventory_facts.fresh:
             await inventory_facts.look()
         return inventory_facts
@@ -63,25 +65,23 @@ class SshBackend(StoredBackend):
         facts = await self.inventory_facts()
         return await asyncio.to_thread(lambda: capacity.hosts(facts, self._unsettled(), datetime.now(UTC), self._paths))
 
-    async def held(self) -> Mapping[str, Capacity]:
-        """What jobs have of each host, without asking any of them."""
+    @in_thread
+    def held(self) -> Mapping[str, Capacity]:
         from oarsman.backends.ssh import capacity
 
-        return await asyncio.to_thread(lambda: capacity.held(self._unsettled(), datetime.now(UTC), self._paths))
+        return capacity.held(self._unsettled(), datetime.now(UTC), self._paths)
 
     async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         from oarsman.backends.ssh import capacity
 
         job = job_from_document(document)
         answer = (await asyncio.to_thread(self._in_its_environment, job)).admission
-        facts = await self.inventory_facts(_inventory(job))
-        found = await asyncio.to_thread(
-            lambda: capacity.fit(job, owner or "", facts, self._unsettled(), datetime.now(UTC), self._paths)
-        )
+        facts = await self.inventory_facts(job)
+        site, job = capacity.site(facts.machines(), self._paths), replace(job, owner=owner or "")
+        found = await asyncio.to_thread(lambda: site.fit(job, self._unsettled(), datetime.now(UTC)))
         return found if answer is None else replace(found, now=False, reason=answer.reason, machines={})
 
     def refusals(self, job: Job) -> Sequence[str]:
-        """What of it SSH hosts cannot honour."""
         from oarsman.backends.ssh import capacity
 
         return capacity.refusals(job)
@@ -90,11 +90,5 @@ class SshBackend(StoredBackend):
         from oarsman.backends.ssh import capacity
 
         job = job_from_document(document)
-        fit, facts = await self.fit(document), await self.inventory_facts(_inventory(job))
+        fit, facts = await self.fit(document), await self.inventory_facts(job)
         return await asyncio.to_thread(capacity.preview, job, fit, facts, environment)
-
-
-def _inventory(job: Job) -> Path | None:
-    """The hosts that the job itself names."""
-    stated = job.annotation(names.ANNOTATION_INVENTORY)
-    return Path(stated) if stated else None

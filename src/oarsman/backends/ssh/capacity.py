@@ -6,107 +6,73 @@ And what a job would be there, worked out with the same parts that would run it.
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
 
 from oarsman import names
-from oarsman.backends.base import Amounts, Fit, Holding, HostFinding, HostRecord, JobRecord, Preview
-from oarsman.backends.local.capacity import running_and_waiting
-from oarsman.control.host_state import last_check
-from oarsman.engines.hosts.core.job_spec import find_spec
+from oarsman.backends.base import Amounts, Fit, HostFinding, HostRecord, JobRecord, Preview
+from oarsman.backends.local.capacity import Site, host_record
+from oarsman.control.host_state import last_check, placement_of
 from oarsman.engines.hosts.ssh import host_facts
-from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, WARN, Finding
+from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, WARN
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
 from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs, base_folder
 from oarsman.engines.hosts.ssh.transport import SshTransport, refused
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.job.job import Job
-from oarsman.job.observed import Place
 from oarsman.plan import placement
 from oarsman.plan.capacity import hosts as host_capacity
-from oarsman.plan.capacity import queue
-from oarsman.plan.capacity.amounts import Capacity, total
-from oarsman.plan.capacity.gang import Placed
-from oarsman.plan.capacity.hosts import gang_of
+from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.placement import Machine
 from oarsman.store.paths import Paths
 
-Check = tuple[float, list[Finding]]  # when it was, and all that it found
+
+def site(machines: Sequence[Machine], paths: Paths) -> Site:
+    return Site(machines, host_capacity, partial(placement_of, paths))
 
 
 def hosts(
     inventory_facts: InventoryFacts, records: Sequence[JobRecord], now: datetime, paths: Paths
 ) -> list[HostRecord]:
-    shares = [(job.gang.key, job.holds()) for job in _placed(records, now, paths)]
-    check = last_check(inventory_facts.inventory, paths)
+    machines = inventory_facts.machines()
+    shares = [(job.gang.key, job.holds()) for job in site(machines, paths).placed(records, now)]
+    when, findings = last_check(inventory_facts.inventory, paths) or (0.0, [])
     found = []
-    for machine in inventory_facts.machines():
-        here = [(key, share[machine.name]) for key, share in shares if machine.name in share]
+    for machine in machines:
         facts, trouble = inventory_facts.facts.get(machine.name), inventory_facts.troubles.get(machine.name)
         used = None
         if facts is not None:
             used = Amounts(cpus=min(facts.load, facts.processors), memory_bytes=facts.memory - facts.memory_available)
+        checked = [finding for finding in findings if finding.host == machine.name]
         found.append(
-            HostRecord(
+            host_record(
+                machine,
+                [(key, share[machine.name]) for key, share in shares if machine.name in share],
                 name=machine.name,
                 state="left out" if machine.left_out else "ready",
                 message=str(trouble) if trouble and trouble.message == machine.left_out else machine.left_out,
-                total=Amounts.of(machine.capacity),
-                held=Amounts.of(total(share for _, share in here)),
                 used=used,
-                holdings=tuple(Holding(key=key, amounts=Amounts.of(share)) for key, share in here),
-                **_checked(machine.name, check),
+                checked=datetime.fromtimestamp(when, UTC) if checked else None,
+                findings=tuple(
+                    HostFinding(level=finding.level, message=finding.message, hint=finding.hint)
+                    for finding in checked
+                    if finding.level in (WARN, FAIL)
+                ),
             )
         )
     return found
 
 
-def _checked(host: str, check: Check | None) -> dict[str, Any]:
-    """What the last check says of this host, where it was one of those that were checked."""
-    when, findings = check or (0.0, [])
-    own = [finding for finding in findings if finding.host == host]
-    if not own:
-        return {}
-    wrong = tuple(
-        HostFinding(level=finding.level, message=finding.message, hint=finding.hint)
-        for finding in own
-        if finding.level in (WARN, FAIL)
-    )
-    return {"checked": datetime.fromtimestamp(when, UTC), "findings": wrong}
-
-
 def held(records: Sequence[JobRecord], now: datetime, paths: Paths) -> dict[str, Capacity]:
     """By host, all jobs together."""
-    found: dict[str, Capacity] = {}
-    for job in _placed(records, now, paths):
+    found: dict[str, Capacity] = defaultdict(Capacity)
+    for job in site((), paths).placed(records, now):
         for machine, share in job.holds().items():
-            found[machine] = found.get(machine, Capacity()) + share
+            found[machine] += share
     return found
-
-
-def fit(
-    job: Job, owner: str, inventory_facts: InventoryFacts, records: Sequence[JobRecord], now: datetime, paths: Paths
-) -> Fit:
-    gang, machines = gang_of(replace(job, owner=owner), now), inventory_facts.machines()
-    placed = _placed(records, now, paths)
-    waiting = [gang_of(record.job, now) for record in running_and_waiting(records)[1]]
-    answer = queue.preview(gang, waiting, placed, machines, host_capacity)
-    free, whole = queue.room_left(placed, machines)
-    return Fit.of(answer, wanted=gang.whole, free=free, total=whole)
-
-
-def _placed(records: Sequence[JobRecord], now: datetime, paths: Paths) -> list[Placed]:
-    return [
-        Placed(gang=gang_of(record.job, now), placement=_placement(paths, record.job.uid))
-        for record in running_and_waiting(records)[0]
-    ]
-
-
-def _placement(paths: Paths, uid: str) -> tuple[Place, ...]:
-    spec = find_spec(paths.job(uid))
-    known = spec.placement if spec is not None else {}
-    return tuple(Place(member=member, machine=machine) for member, machine in known.items())
 
 
 _RUN = "<run>"  # of a job that has none yet
@@ -120,7 +86,8 @@ def preview(job: Job, fit: Fit, inventory_facts: InventoryFacts, environment: Ma
     files: Mapping[str, str] = {}
     given: Mapping[str, str] = {}
     if isinstance(planned, SshHostSpecs):
-        files = _transport().host_files(job, job.hosts, planned.specification())
+        transport = SshTransport(KnownInventories(left_out=lambda _: {}, keep=lambda *_: None))
+        files = transport.host_files(job, job.hosts, planned.specification())
         given = planned.given_to(job.launcher_host)
     line = shlex.join(job.launcher.container.argv)
     return Preview(
@@ -129,7 +96,11 @@ def preview(job: Job, fit: Fit, inventory_facts: InventoryFacts, environment: Ma
         ranks=dict(enumerate(placement.planned(job, fit.machines))),
         hostfile=files.get(names.HOSTFILE, ""),
         discover_hosts=files.get(names.DISCOVER_HOSTS, ""),
-        environment={name: _nameless(value) for name, value in given.items() if _shown(name)},
+        environment={
+            name: value.replace(base_folder(_UID), _FOLDER)
+            for name, value in given.items()
+            if not name.startswith("OARSMAN_") or name == names.ENV_HOST  # our own plumbing interests nobody
+        },
         launch_line=line,
         rewritten=line,  # which machines and which options are added is settled on the launcher's machine
         objects=tuple(_objects(job, fit.machines)),
@@ -137,10 +108,6 @@ def preview(job: Job, fit: Fit, inventory_facts: InventoryFacts, environment: Ma
         fit=fit,
         machines=fit.machines,
     )
-
-
-def _transport() -> SshTransport:
-    return SshTransport(KnownInventories(left_out=lambda _: {}, keep=lambda *_: None))
 
 
 def _host_specs(
@@ -168,15 +135,6 @@ def _host_specs(
         folders=dict.fromkeys(machines, "<folder>"),
         gpus={},
     )
-
-
-def _shown(name: str) -> bool:
-    """Our own plumbing is of no interest to anybody."""
-    return not name.startswith("OARSMAN_") or name == names.ENV_HOST
-
-
-def _nameless(text: str) -> str:
-    return text.replace(base_folder(_UID), _FOLDER)
 
 
 def refusals(job: Job) -> tuple[str, ...]:

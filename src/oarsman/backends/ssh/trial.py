@@ -35,7 +35,7 @@ async def mpirun_or_job(diagnosis: Diagnosis) -> Finding:
         ]
         return await _by_job(diagnosis.passed, hostnames, diagnosis.ssh.config)
     except (OarsmanError, OSError, TimeoutError) as error:
-        return Finding(host="", step=STEP, level=FAIL, message=Text("a job over all hosts failed: {why}", why=error))
+        return _finding(FAIL, Text("a job over all hosts failed: {why}", why=error))
 
 
 async def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config: str) -> Finding:
@@ -52,9 +52,7 @@ async def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config
             if record.status.is_true(names.SUCCEEDED):
                 return _judged(hostnames, {line.text async for lines in jobs.logs(key) for line in lines})
             cause = record.status.cause.summary if record.status.cause else names.FAILED
-            return Finding(
-                host="", step=STEP, level=FAIL, message=Text("a job over all hosts failed: {why}", why=cause)
-            )
+            return _finding(FAIL, Text("a job over all hosts failed: {why}", why=cause))
         finally:
             with contextlib.suppress(OarsmanError, TimeoutError):
                 await jobs.delete(key)
@@ -65,10 +63,13 @@ async def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config
 def _judged(hostnames: Sequence[str], said: Collection[str]) -> Finding:
     busy = [name for name in hostnames if name not in said]
     if not busy:
-        message = Text("a job started a process on each of {n} hosts", n=len(hostnames))
-        return Finding(host="", step=STEP, level=OK, message=message)
+        return _finding(OK, Text("a job started a process on each of {n} hosts", n=len(hostnames)))
     message = Text("a job ran, but not on {names}: others keep the slots there busy", names=", ".join(busy))
-    return Finding(host="", step=STEP, level=SKIPPED, message=message)
+    return _finding(SKIPPED, message)
+
+
+def _finding(level: str, message: str) -> Finding:
+    return Finding(host="", step=STEP, level=level, message=message)
 
 
 def _inventory(hosts: Sequence[SshHost], ssh_config: str) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from datetime import datetime
 from functools import partial
 
 from oarsman.job.job import Job
-from oarsman.job.observed import Place
 from oarsman.plan.capacity.amounts import held_by, named, number
-from oarsman.plan.capacity.gang import Gang, Party, Placed, Share, needed_by
+from oarsman.plan.capacity.gang import Gang, Party, Share, needed_by
 from oarsman.plan.capacity.placement import Machine, Spot, with_way_out
 from oarsman.text.sentence import Text, sentences
 
@@ -25,10 +24,6 @@ def gang_of(job: Job, now: datetime, machines: Sequence[Machine]) -> Gang:
     [machine] = machines
     need = needed_by(job, cpus=machine.capacity.cpus)
     return Gang.of(job, now, launcher=Party(need=need), launcher_apart=True)
-
-
-def placed(gang: Gang, machine: Machine) -> Placed:
-    return Placed(gang=gang, placement=(Place(member=gang.launcher, machine=machine.name),))
 
 
 def never(gang: Gang, empty: Sequence[Spot]) -> str:
