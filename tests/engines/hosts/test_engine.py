@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,18 +12,29 @@ import pytest
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import process
 from oarsman.engines.hosts.core.engine import HostsEngine
-from oarsman.engines.hosts.core.journal import LauncherEnded, LauncherStarted, add_note
+from oarsman.engines.hosts.core.journal import (
+    AgentStarted,
+    HostMade,
+    HostTrouble,
+    HostUp,
+    LauncherEnded,
+    LauncherGone,
+    LauncherStarted,
+    add_note,
+)
 from oarsman.job.observed import Observed, Phase
-from oarsman.job.state import Status
+from oarsman.job.state import Attempt, Status
 from oarsman.manifest import job_from_document
 
 from .machine import mpijob
 
+NOTHING_YET = Status()
 
-def observe(tmp_path: Path) -> Observed:
+
+def observe(tmp_path: Path, status: Status = NOTHING_YET) -> Observed:
     job = job_from_document({**mpijob("pi", ["mpirun", "hostname"]), "metadata": {"name": "pi", "uid": "uid-pi"}})
     engine = HostsEngine(job_folder=lambda _uid: tmp_path, run_folder=lambda _uid: tmp_path / "run")
-    return asyncio.run(engine.observe(Assignment(job=job, status=Status(), environment={}, folder=tmp_path)))
+    return asyncio.run(engine.observe(Assignment(job=job, status=status, environment={}, folder=tmp_path)))
 
 
 @pytest.mark.parametrize("called", ["agent", "keeper"])  # now, and by a version before, whose job still runs
@@ -40,3 +52,43 @@ def test_the_last_words_of_a_job_agent_count_even_if_it_dies_while_it_is_looked_
     launcher = observe(tmp_path).launcher
     assert launcher is not None
     assert launcher.phase is Phase.SUCCEEDED
+
+
+def test_a_launcher_whose_host_takes_its_time_is_pending_and_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was ordered with its attempt: whether it is missed is not a matter of seconds."""
+    monkeypatch.setattr(process, "alive", lambda _process: True)
+    add_note(str(tmp_path), AgentStarted(1, "once"))
+    since = datetime(2026, 1, 1, tzinfo=UTC)
+    second = Status(attempts=(Attempt(number=1, outcome="Failed"), Attempt(number=2, started=since)))
+    assert observe(tmp_path, second).launcher is None  # its host was never made
+    add_note(str(tmp_path), HostMade("pi-launcher", 0, True, 2, "once", "", [], "node1"))
+    assert observe(tmp_path).launcher is None  # no attempt has begun: nobody ordered one
+    for fact, because in ((HostTrouble("pi-launcher", "node1 is down"), "node1 is down"), (HostUp("pi-launcher"), "")):
+        add_note(str(tmp_path), fact)
+        launcher = observe(tmp_path, second).launcher
+        assert launcher is not None
+        assert (launcher.phase, launcher.attempt, launcher.started_at) == (Phase.PENDING, 2, since)
+        assert launcher.not_ready_because == because
+    add_note(str(tmp_path), LauncherStarted(2))
+    launcher = observe(tmp_path, second).launcher
+    assert launcher is not None
+    assert launcher.phase is Phase.RUNNING
+
+
+def test_the_launcher_of_an_attempt_before_is_not_taken_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "alive", lambda _process: True)
+    add_note(str(tmp_path), AgentStarted(1, "once"))
+    add_note(str(tmp_path), HostMade("pi-launcher", 0, True, 2, "once", "", [], ""))
+    add_note(str(tmp_path), LauncherStarted(1))
+    add_note(str(tmp_path), LauncherEnded(1, code=1, signal=None, memory=False, lines=[]))
+    add_note(str(tmp_path), LauncherGone(1))
+    second = Status(attempts=(Attempt(number=1, outcome="Failed"), Attempt(number=2)))
+    launcher = observe(tmp_path, second).launcher
+    assert launcher is not None
+    assert (launcher.phase, launcher.attempt, launcher.exit) == (Phase.PENDING, 2, None)
+    first = Status(attempts=(Attempt(number=1, outcome="Failed"),))
+    assert observe(tmp_path, first).launcher is None

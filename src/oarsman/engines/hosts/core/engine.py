@@ -118,7 +118,7 @@ class HostsEngine:
         if seen.agent is not None and not alive and not seen.ended and watched.cleared != seen.agent:
             watched.cleared = seen.agent
             await asyncio.to_thread(self._transport.clear_up, job.uid, seen, watched.folder, self._run_folder(job.uid))
-        launcher = _launcher_member(job, seen, alive)
+        launcher = _launcher_member(assignment, seen, alive)
         return Observed(
             status=assignment.status,
             workers=_worker_members(assignment, seen, alive),
@@ -295,8 +295,20 @@ def _hidden_failure(job: Job, seen: Seen) -> bool:
     return bool(seen.log_trouble) or amiss or (direct and failed and not seen.ranks_may_fail)
 
 
-def _launcher_member(job: Job, seen: Seen, agent_alive: bool) -> Member | None:
-    launcher = seen.launcher
+def _launcher_member(assignment: Assignment, seen: Seen, agent_alive: bool) -> Member | None:
+    job, attempt, launcher = assignment.job, assignment.status.attempt, seen.launcher
+    host = seen.hosts.get(job.launcher_host)
+    if attempt is not None and not attempt.outcome and (launcher is None or launcher.attempt < attempt.number):
+        if not agent_alive or host is None:
+            return None
+        # It was ordered, and starts as soon as its host is up. Far away that may take long.
+        return Member(
+            name=job.launcher_host,
+            attempt=attempt.number,
+            phase=Phase.PENDING,
+            started_at=attempt.started,
+            not_ready_because=host.trouble,
+        )
     vanished = not agent_alive or seen.ended  # if it has not ended, it did so with its job agent
     if launcher is None or (vanished if launcher.exit is None else launcher.dismissed):
         return None
