@@ -12,7 +12,7 @@ import click
 from oarsman import names as words
 from oarsman.cli import options, render
 from oarsman.cli.look import events_of
-from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.session import Session, short
 from oarsman.cli.shown_job import ShownJob
 from oarsman.cli.text import local, of, ranges, t
 from oarsman.cli.verbs import verb
@@ -29,12 +29,12 @@ STEPS = ("submitted", "admitted", "hostsUp", "launched", "firstOutput", "ended")
 
 @verb(
     "describe",
-    help=t("Show one job on one page: what was asked, how it went, where its ranks ran and, if it failed, why."),
-    examples=[("oarsman describe pi", ""), ("oarsman describe other/pi", t("a job in the namespace `other`"))],
+    t("Show one job on one page: what was asked, how it went, where its ranks ran and, if it failed, why."),
+    "oarsman describe pi",
+    ("oarsman describe other/pi", t("a job in the namespace `other`")),
 )
 @options.jobs
 @options.place
-@pass_session
 def command(session: Session, names: tuple[str, ...]) -> None:
     for number, name in enumerate(names):
         if number:

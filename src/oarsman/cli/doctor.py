@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman.cli import documents, options, render
-from oarsman.cli.session import Session, pass_session
+from oarsman.cli.session import Session
 from oarsman.cli.text import of, t
 from oarsman.cli.verbs import verb
 
@@ -20,23 +20,20 @@ HOPELESS = 1
 
 @verb(
     "doctor",
-    of_place=True,
-    help=t(
+    t(
         "Look at this machine: which MPI, ssh, GPUs, cgroups and namespaces it has, and what to install. "
         "With --on ssh, look at the hosts: whether they answer, and which MPI they have. "
         "With --on kube, look at the cluster: its server, MPIJobs, operator, nodes and your rights. "
         "The exit code is 0 unless no job at all could run."
     ),
-    examples=[
-        ("oarsman doctor", ""),
-        ("oarsman doctor --on ssh --hosts hostfile", t("the hosts of that file")),
-        ("oarsman doctor --on kube", t("the cluster of your kubeconfig")),
-        ("oarsman doctor -o json", t("the findings as data")),
-    ],
+    "oarsman doctor",
+    ("oarsman doctor --on ssh --hosts hostfile", t("the hosts of that file")),
+    ("oarsman doctor --on kube", t("the cluster of your kubeconfig")),
+    ("oarsman doctor -o json", t("the findings as data")),
+    of_place=True,
 )
 @options.output("json", "yaml")
 @options.place
-@pass_session
 def command(session: Session, output: str | None) -> int:
     findings = _findings(session)
     if output:

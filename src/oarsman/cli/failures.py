@@ -14,7 +14,7 @@ from dataclasses import replace
 import click
 
 from oarsman.cli.session import Session
-from oarsman.cli.text import of, safe, t
+from oarsman.cli.text import note, of, safe, t
 from oarsman.errors import ManifestError, NotFoundError, OarsmanError, Problem
 
 INTERRUPTED = 130
@@ -54,12 +54,6 @@ def say(message: str, *, field: str | None = None, hint: str | None = None) -> N
         note(f"  {t('field:')} {safe(field)}")
     if hint:
         note(f"  {click.style(t('hint:'), fg='cyan')} {safe(hint)}")
-
-
-def note(text: str) -> None:
-    """A line on stderr. A terminal that has gone away is no reason to fail."""
-    with suppress(OSError):
-        click.echo(text, err=True)
 
 
 def _misused(error: click.ClickException) -> int:

@@ -18,11 +18,10 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from oarsman import names
-from oarsman.cli.failures import note
 from oarsman.cli.logview import Printer
 from oarsman.cli.session import Session, short
 from oarsman.cli.shown_job import ShownJob
-from oarsman.cli.text import t
+from oarsman.cli.text import note, t
 from oarsman.cli.waiting import Reasons, StatusLine, controller, told_if_nothing_happens, waiting_for, waits_for_hosts
 from oarsman.errors import ConflictError, NotFoundError, OarsmanError
 

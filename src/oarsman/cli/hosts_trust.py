@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents, host_arguments, options, render
-from oarsman.cli.failures import INTERRUPTED, note
-from oarsman.cli.session import Session, pass_session
-from oarsman.cli.text import of, t
-from oarsman.cli.verbs import verb
+from oarsman.cli import documents, options, render
+from oarsman.cli.failures import INTERRUPTED
+from oarsman.cli.session import Session
+from oarsman.cli.text import note, of, t
+from oarsman.cli.verbs import option, verb
 from oarsman.errors import UsageError, UserError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class TrustArguments:
 
 @verb(
     "trust",
-    help=t(
+    t(
         "Let all hosts of an inventory log in to each other by ssh, set up from here. Says first what it will change, "
         "and asks. Each host makes a key pair of its own; host keys are pinned; a password is asked for only where no "
         "key opens a host. Run again, it adds what is missing. At the end every pair is tried.\n\n"
@@ -64,35 +64,27 @@ class TrustArguments:
         "If the inventory names an sshConfig, then here that file and the known_hosts that it names are changed "
         "instead of your own. --undo removes exactly these."
     ),
-    examples=[
-        ("oarsman hosts trust --hosts hosts.txt --dry-run", t("only say what would be changed")),
-        ("oarsman hosts trust --hosts hosts.txt --same-password", t("one password opens all hosts")),
-        (
-            "oarsman hosts trust --hosts hosts.txt --key ~/.ssh/id_ed25519.pub --yes",
-            t("a key of yours opens them later"),
-        ),
-        ("oarsman hosts trust --hosts hosts.txt --undo", t("as it was before")),
-    ],
+    ("oarsman hosts trust --hosts hosts.txt --dry-run", t("only say what would be changed")),
+    ("oarsman hosts trust --hosts hosts.txt --same-password", t("one password opens all hosts")),
+    ("oarsman hosts trust --hosts hosts.txt --key ~/.ssh/id_ed25519.pub --yes", t("a key of yours opens them later")),
+    ("oarsman hosts trust --hosts hosts.txt --undo", t("as it was before")),
 )
-@click.option("-y", "--yes", is_flag=True, help=t("Do not ask; host keys that are new here are accepted as they are."))
-@click.option("--dry-run", is_flag=True, help=t("Change nothing, only say what would be changed."))
-@click.option("--undo", is_flag=True, help=t("Remove what was set up, here and on all hosts."))
-@click.option(
-    "--key",
-    metavar="FILE",
+@option("-y, --yes", t("Do not ask; host keys that are new here are accepted as they are."))
+@option("--dry-run", t("Change nothing, only say what would be changed."))
+@option("--undo", t("Remove what was set up, here and on all hosts."))
+@option(
+    "--key FILE",
+    t("A public key of yours that is to open all hosts; default: one you have, or a new."),
     type=click.Path(path_type=Path),
-    help=t("A public key of yours that is to open all hosts; default: one you have, or a new."),
 )
-@click.option(
-    "--password-file",
-    metavar="FILE",
+@option(
+    "--password-file FILE",
+    t("The password of all hosts is the first line of this file; -: of standard input."),
     type=click.Path(allow_dash=True),
-    help=t("The password of all hosts is the first line of this file; -: of standard input."),
 )
-@click.option("--same-password", is_flag=True, help=t("Ask once for a password that opens all hosts."))
+@option("--same-password", t("Ask once for a password that opens all hosts."))
 @options.output("json")
-@host_arguments.inventory_option
-@pass_session
+@options.inventory
 def command(
     session: Session,
     /,
@@ -109,7 +101,7 @@ def command(
 
     if undo and key is not None:
         raise UsageError(t("--undo removes every key that was installed; --key makes no sense with it"))
-    inventory = host_arguments.inventory_of(session)
+    inventory = options.inventory_of(session)
     if key is not None:
         key = key.expanduser().absolute()
         public_key(key)  # a mistake is told before anything is asked

@@ -33,7 +33,7 @@ PLAIN: dict[str, PlainVerb] = {
         act=lambda service, key: service.resume(key),
         said=N_("{name} goes on"),
         help=t("Resume suspended jobs. They queue for room again and start as a new attempt."),
-        examples=[("oarsman resume pi", "")],
+        examples=["oarsman resume pi"],
     ),
     "stop": PlainVerb(
         act=lambda service, key: service.stop(key),
@@ -43,7 +43,7 @@ PLAIN: dict[str, PlainVerb] = {
             "A stopped job counts as failed, with the reason StoppedByUser."
         ),
         examples=[
-            ("oarsman stop pi", ""),
+            "oarsman stop pi",
             ("oarsman stop pi && oarsman wait pi --for finished", t("until nothing of it runs")),
         ],
     ),
@@ -162,14 +162,6 @@ def _faithful_streams() -> None:
             stream.reconfigure(errors="oarsman")
 
 
-def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        from oarsman.version import __version__
-
-        click.echo(f"oarsman {__version__}")
-        ctx.exit()
-
-
 @click.group(
     "oarsman",
     cls=Oarsman,
@@ -179,9 +171,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help=t("Run MPI jobs: one MPIJob manifest on this machine, on SSH hosts or on Kubernetes."),
 )
 @options.place_long
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help=t("Show the version.")
-)
+@options.version
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:

@@ -8,7 +8,7 @@ import click
 
 from oarsman.cli import documents, options, render
 from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
-from oarsman.cli.session import Session, pass_session
+from oarsman.cli.session import Session
 from oarsman.cli.text import of, ranges, t
 from oarsman.cli.verbs import verb
 
@@ -19,23 +19,20 @@ if TYPE_CHECKING:
 
 @verb(
     "plan",
-    cls=WithCommand,
-    help=t(
+    t(
         "Show what a job would be: hosts, slots, where each rank goes, hostfile, environment, the launch line as "
         "written and as it would run, and every object that would be made. Nothing is changed."
     ),
-    examples=[
-        ("oarsman plan job.yaml", ""),
-        ("oarsman plan -n 6 --workers 3 -- ./solver", t("of a command, without a manifest")),
-        ("oarsman plan --on ssh --hosts hostfile job.yaml", t("on which hosts it would be")),
-        ("oarsman plan job.yaml -o json", t("the same, for a program")),
-        ("oarsman plan -n 4 -o manifest -- ./solver > job.yaml", t("the manifest that -n stands for, to keep")),
-    ],
+    "oarsman plan job.yaml",
+    ("oarsman plan -n 6 --workers 3 -- ./solver", t("of a command, without a manifest")),
+    ("oarsman plan --on ssh --hosts hostfile job.yaml", t("on which hosts it would be")),
+    ("oarsman plan job.yaml -o json", t("the same, for a program")),
+    ("oarsman plan -n 4 -o manifest -- ./solver > job.yaml", t("the manifest that -n stands for, to keep")),
+    cls=WithCommand,
 )
 @job_asked_for
 @options.output("json", "yaml", "manifest")
 @options.place_long
-@pass_session
 def command(session: Session, asked: JobInput, output: str | None) -> None:
     document = asked.document(session, "plan")
     if output == "manifest":

@@ -10,12 +10,11 @@ import click
 
 from oarsman import names
 from oarsman.cli import documents, options, render
-from oarsman.cli.failures import note
 from oarsman.cli.inputs import JobInput, WithCommand, hand_in, job_asked_for
-from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.session import Session, short
 from oarsman.cli.shown_job import ShownJob
-from oarsman.cli.text import t
-from oarsman.cli.verbs import verb
+from oarsman.cli.text import note, t
+from oarsman.cli.verbs import option, verb
 from oarsman.cli.waiting import Reasons, controller, told_if_nothing_happens
 from oarsman.errors import NotFoundError
 
@@ -27,26 +26,23 @@ if TYPE_CHECKING:
 
 @verb(
     "run",
-    cls=WithCommand,
-    help=t(
+    t(
         "Run a job in the foreground. Its lines appear as they are written, each with its rank and host; "
         "the exit code is the job's. Give a manifest, or -n and a command.\n\n"
         "Ctrl-C stops the job and waits for that; a second Ctrl-C leaves it to the supervisor, or to the operator."
     ),
-    examples=[
-        ("oarsman run job.yaml", t("the job of a manifest")),
-        ("oarsman run -n 4 -- python3 -m mpi4py train.py --epochs 3", t("four ranks on two hosts, no manifest")),
-        ("oarsman run -n 8 --workers 4 --cpus 2 --memory 4Gi --env SEED=7 ./solver", t("four hosts with limits")),
-        ("oarsman run --rm --no-tags job.yaml > out.txt", t("only what the ranks wrote, and no record afterwards")),
-    ],
+    ("oarsman run job.yaml", t("the job of a manifest")),
+    ("oarsman run -n 4 -- python3 -m mpi4py train.py --epochs 3", t("four ranks on two hosts, no manifest")),
+    ("oarsman run -n 8 --workers 4 --cpus 2 --memory 4Gi --env SEED=7 ./solver", t("four hosts with limits")),
+    ("oarsman run --rm --no-tags job.yaml > out.txt", t("only what the ranks wrote, and no record afterwards")),
+    cls=WithCommand,
 )
 @job_asked_for
-@click.option("--no-tags", is_flag=True, help=t("Do not say which rank wrote a line."))
-@click.option("--timestamps", is_flag=True, help=t("Begin every line with its time."))
-@click.option("--replace", is_flag=True, help=t("Take the place of an ended job of the same name."))
-@click.option("--rm", "remove", is_flag=True, help=t("Delete the job, with its logs, after it has ended."))
+@option("--no-tags", t("Do not say which rank wrote a line."))
+@option("--timestamps", t("Begin every line with its time."))
+@option("--replace", t("Take the place of an ended job of the same name."))
+@option("--rm", t("Delete the job, with its logs, after it has ended."), "remove")
 @options.place_long
-@pass_session
 def run_verb(session: Session, asked: JobInput, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
     from oarsman.cli.foreground import Foreground
     from oarsman.cli.logview import Printer
@@ -129,24 +125,21 @@ def exit_code(shown: ShownJob) -> int:
 
 @verb(
     "submit",
-    cls=WithCommand,
-    help=t(
+    t(
         "Submit jobs and return at once. The supervisor runs them whether or not this terminal stays open; "
         "the names of the jobs are printed. Give manifests, - for standard input, or -n and a command."
     ),
-    examples=[
-        ("oarsman submit job.yaml other.yaml", t("every job of both files, or none if one has a mistake")),
-        ("oarsman submit -n 4 --name night-run -- python3 -m mpi4py train.py", t("a command, without a manifest")),
-        ("sed s/SEED/7/ job.yaml | oarsman submit -", t("a manifest from a pipe")),
-        ("oarsman submit --wait job.yaml", t("return when it has ended, with its exit code")),
-    ],
+    ("oarsman submit job.yaml other.yaml", t("every job of both files, or none if one has a mistake")),
+    ("oarsman submit -n 4 --name night-run -- python3 -m mpi4py train.py", t("a command, without a manifest")),
+    ("sed s/SEED/7/ job.yaml | oarsman submit -", t("a manifest from a pipe")),
+    ("oarsman submit --wait job.yaml", t("return when it has ended, with its exit code")),
+    cls=WithCommand,
 )
 @job_asked_for
-@click.option("--wait", is_flag=True, help=t("Return when the jobs have ended; the exit code is the first failure's."))
-@click.option("--replace", is_flag=True, help=t("Take the place of an ended job of the same name."))
+@option("--wait", t("Return when the jobs have ended; the exit code is the first failure's."))
+@option("--replace", t("Take the place of an ended job of the same name."))
 @options.output("json", "yaml", "name")
 @options.place_long
-@pass_session
 def submit_verb(session: Session, asked: JobInput, wait: bool, replace: bool, output: str | None) -> int:
     wanted = asked.documents(session)  # all are read and checked before the first is submitted
     views = []

@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 
 from oarsman.cli import options
-from oarsman.cli.failures import note
-from oarsman.cli.session import Session, pass_session
-from oarsman.cli.text import t
-from oarsman.cli.verbs import verb
+from oarsman.cli.session import Session
+from oarsman.cli.text import note, t
+from oarsman.cli.verbs import option, verb
 from oarsman.errors import UsageError
 
 _EXTRA = {"fastapi", "starlette", "uvicorn", "nicegui", "argon2"}  # what the extra `console` brings
@@ -20,49 +19,34 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
 
 @verb(
     "serve",
-    of_place=True,
-    help=t(
+    t(
         "Serve the console and its REST API. By default only this machine can reach it, and a link is printed that "
         "opens it once. Where others can reach it, it needs TLS and accounts. Ctrl-C ends it; jobs go on."
     ),
-    examples=[
-        ("oarsman serve", ""),
-        ("oarsman serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem", t("for others, who log in")),
-        ("oarsman serve --on ssh --hosts hostfile", t("the jobs on SSH hosts")),
-        ("oarsman serve --on kube", t("the jobs of a cluster")),
-    ],
+    "oarsman serve",
+    ("oarsman serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem", t("for others, who log in")),
+    ("oarsman serve --on ssh --hosts hostfile", t("the jobs on SSH hosts")),
+    ("oarsman serve --on kube", t("the jobs of a cluster")),
+    of_place=True,
 )
-@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help=t("The address to listen on; default 127.0.0.1."))
-@click.option(
-    "--port",
-    metavar="PORT",
-    type=click.IntRange(0, 65535),
-    default=8470,
-    help=t("The port to listen on; default 8470, 0: any that is free."),
-)
-@click.option("--tls-cert", "--cert", "cert", type=_FILE, metavar="FILE", help=t("The certificate for TLS, in PEM."))
-@click.option(
-    "--tls-key", "--key", "key", type=_FILE, metavar="FILE", help=t("Its key, if it is in a file of its own.")
-)
-@click.option(
-    "--insecure", is_flag=True, help=t("Allow others to reach it without TLS, because something else has it.")
-)
-@click.option(
-    "--public-name",
+@option("--host ADDRESS", t("The address to listen on; default 127.0.0.1."), default="127.0.0.1")
+@option("--port PORT", t("The port to listen on; default 8470, 0: any that is free."), type=options.PORT, default=8470)
+@option("--tls-cert, --cert FILE", t("The certificate for TLS, in PEM."), "cert", type=_FILE)
+@option("--tls-key, --key FILE", t("Its key, if it is in a file of its own."), "key", type=_FILE)
+@option("--insecure", t("Allow others to reach it without TLS, because something else has it."))
+@option(
+    "--public-name NAME",
+    t("A name by which browsers reach it, through a proxy or DNS; can be repeated."),
     "names",
-    metavar="NAME",
     multiple=True,
-    help=t("A name by which browsers reach it, through a proxy or DNS; can be repeated."),
 )
-@click.option(
-    "--folder",
+@option(
+    "--folder FOLDER",
+    t("Where jobs run that mention no folder; default: here."),
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help=t("Where jobs run that mention no folder; default: here."),
 )
-@click.option("--verbose", is_flag=True, help=t("Log every request."))
+@option("--verbose", t("Log every request."))
 @options.place
-@pass_session
 def command(
     session: Session,
     host: str,

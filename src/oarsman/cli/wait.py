@@ -10,11 +10,10 @@ import click
 
 from oarsman import names as words
 from oarsman.cli import options
-from oarsman.cli.failures import note
-from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.session import Session, short
 from oarsman.cli.shown_job import ShownJob
-from oarsman.cli.text import t
-from oarsman.cli.verbs import verb
+from oarsman.cli.text import note, t
+from oarsman.cli.verbs import option, verb
 from oarsman.cli.waiting import Reasons, told_if_nothing_happens
 from oarsman.errors import NotFoundError
 
@@ -32,27 +31,24 @@ _CONDITIONS = {
 
 @verb(
     "wait",
-    help=t(
+    t(
         "Wait until jobs have reached a state. The exit code is 0 when they have, 1 when one no longer can "
         "(it ended otherwise or is gone), 124 when the time is up."
     ),
-    examples=[
-        ("oarsman wait pi --for succeeded --timeout 10m", ""),
-        ("oarsman submit job.yaml | xargs oarsman wait --for finished", t("whatever the outcome")),
-        ("oarsman delete pi && oarsman wait pi --for deleted", t("until nothing of it is left")),
-    ],
+    "oarsman wait pi --for succeeded --timeout 10m",
+    ("oarsman submit job.yaml | xargs oarsman wait --for finished", t("whatever the outcome")),
+    ("oarsman delete pi && oarsman wait pi --for deleted", t("until nothing of it is left")),
 )
 @options.jobs
-@click.option(
+@option(
     "--for",
+    t("The state to wait for."),
     "goal",
     required=True,
     type=click.Choice(["succeeded", "failed", "finished", "running", "suspended", "deleted"], case_sensitive=False),
-    help=t("The state to wait for."),
 )
-@click.option("--timeout", callback=options.seconds, metavar="TIME", help=t("Give up after: 60s, 10m; default: never."))
+@option("--timeout TIME", t("Give up after: 60s, 10m; default: never."), callback=options.seconds)
 @options.place
-@pass_session
 def command(session: Session, names: tuple[str, ...], goal: str, timeout: float | None) -> int:
     deadline = None if timeout is None else time.monotonic() + timeout
     for name in names:
