@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -14,8 +15,6 @@ from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
     from oarsman.backends.local.doctor import DoctorFinding
-
-HOPELESS = 1
 
 
 @verb(
@@ -37,22 +36,10 @@ HOPELESS = 1
 def command(session: Session, output: str | None) -> int:
     findings = _findings(session)
     if output:
-        documents.emit(
-            [
-                {
-                    "subject": f.subject,
-                    "level": f.level,
-                    "message": f.message,
-                    "advice": f.advice,
-                    "blocking": f.blocking,
-                }
-                for f in findings
-            ],
-            output,
-        )
+        documents.emit([asdict(finding) for finding in findings], output)
     else:
         _show(findings, session)
-    return HOPELESS if _blocked(findings) else 0
+    return 1 if _blocked(findings) else 0
 
 
 def _findings(session: Session) -> Sequence[DoctorFinding]:

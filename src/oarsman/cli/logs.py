@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from oarsman.cli import options, render
 from oarsman.cli.session import Session, short
-from oarsman.cli.shown_job import ShownJob
 from oarsman.cli.text import note, parse_moment, t
 from oarsman.cli.verbs import option, verb
-from oarsman.cli.waiting import Reasons, never_started
+from oarsman.cli.waiting import Reasons, ShownJob, never_started
 from oarsman.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -47,30 +46,27 @@ def command(
     session: Session,
     name: str,
     follow: bool,
-    ranks: tuple[int, ...],
-    workers: tuple[int, ...],
-    launcher: bool,
     stderr: bool,
     since: str | None,
     tail: int | None,
-    attempt: int | None,
     timestamps: bool,
     no_tags: bool,
     output: str | None,
+    **filters: Any,
 ) -> None:
     from oarsman.cli.logview import Printer
     from oarsman.service.models import LogFilter
 
-    if launcher and (ranks or workers):
+    only = LogFilter(stream="err" if stderr else None, **filters)
+    if only.launcher and (only.ranks or only.workers):
         raise UsageError(t("--launcher leaves out every rank: it goes with neither --rank nor --worker"))
-    only = LogFilter(ranks=ranks, workers=workers, launcher=launcher, stream="err" if stderr else None, attempt=attempt)
     moment = parse_moment(since, session.now()) if since else None
     key = session.key(name)
     _no_such_rank(session, key, only)
     silent = True
     try:
         with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
-            for number in _every_attempt(session, key) if follow and attempt is None else [attempt]:
+            for number in _every_attempt(session, key) if follow and only.attempt is None else [only.attempt]:
                 part = only.model_copy(update={"attempt": number})
                 lines = session.service.lines(key, part, since=moment, tail=tail, follow=follow)
                 for block in session.iterate(lines):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from oarsman.cli import documents, options, render
 from oarsman.cli.session import Session, short
-from oarsman.cli.text import note, t
+from oarsman.cli.text import t
 from oarsman.cli.verbs import option, verb
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def list_verb(session: Session, state: str | None, output: str | None) -> None:
         documents.emit_jobs([(row.key, whole) for row, whole in found], output)
     elif rows := [row for row, _ in found]:
         render.job_table(rows, session.now(), wide=output == "wide")
-    elif not session.quiet:
-        note(t("no jobs"))
+    else:
+        session.note(t("no jobs"))
 
 
 @verb(
@@ -71,8 +71,8 @@ def events_verb(session: Session, name: str | None, output: str | None) -> None:
         documents.emit_list([_event(job, event) for job, event in found], output)
     elif found:
         render.event_table([(short(job), event) for job, event in found], session.now(), with_job=name is None)
-    elif not session.quiet:
-        note(t("no events"))
+    else:
+        session.note(t("no events"))
 
 
 def events_of(session: Session, keys: list[str] | None) -> list[tuple[str, EventView]]:
@@ -113,23 +113,8 @@ def top_verb(session: Session, name: str | None, output: str | None) -> None:
     keys = [session.key(name)] if name else [row.key for row in session.rows() if not render.finished(row)]
     found = [(key, use) for key in keys for use in session.run(session.service.usage_now(key))]
     if output:
-        documents.emit(
-            [
-                {
-                    "job": key,
-                    "host": use.host,
-                    "role": use.role,
-                    "processes": use.processes,
-                    "cpuPercent": use.cpu_percent,
-                    "memoryBytes": use.memory_bytes,
-                    "memoryLimitBytes": use.memory_limit_bytes,
-                    "gpus": use.gpus,
-                }
-                for key, use in found
-            ],
-            output,
-        )
+        documents.emit([{"job": key, **use.model_dump(mode="json", by_alias=True)} for key, use in found], output)
     elif found:
         render.usage_table([(short(key), use) for key, use in found])
-    elif not session.quiet:
-        note(t("nothing is running"))
+    else:
+        session.note(t("nothing is running"))

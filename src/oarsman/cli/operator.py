@@ -19,7 +19,6 @@ from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
     from oarsman.control.operator_settings import OperatorSettings
-    from oarsman.engines.kube.client import Access
 
 _EXTRA = {"aiohttp", "cryptography", "msgspec", "prometheus_client"}  # what the extra `kube` brings
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -117,6 +116,7 @@ def _known(name: str, option: click.Option, value: str | None, words: Iterator[s
 @option(
     "--start-barrier TIME",
     t("How long a launcher may wait for its workers; default 5m."),
+    "start_barrier_seconds",
     default="5m",
     callback=options.seconds,
 )
@@ -131,8 +131,12 @@ def _known(name: str, option: click.Option, value: str | None, words: Iterator[s
 @option("--lock-namespace NS", t("Where the lease lies that says who acts; default: the pod's own namespace."))
 @option("--lease-name NAME", t("The name of that lease."), default="mpi-operator")
 @option("--threadiness N", t("Jobs that are worked on at the same time; default 16."), type=options.COUNT, default=16)
-@option("--kube-api-qps N", t("Requests per second to the API server; default 0, no limit."), type=int, default=0)
-@option("--kube-api-burst N", t("How many may exceed that at once; default: twice as many."), type=int, default=0)
+@option(
+    "--kube-api-qps N", t("Requests per second to the API server; default 0, no limit."), "qps", type=int, default=0
+)
+@option(
+    "--kube-api-burst N", t("How many may exceed that at once; default: twice as many."), "burst", type=int, default=0
+)
 # Upstream limits its turns because each costs requests; ours are taken only when something changed.
 @click.option("--controller-queue-rate-limit", type=int, hidden=True, expose_value=False)
 @click.option("--controller-queue-burst", type=int, hidden=True, expose_value=False)
@@ -153,19 +157,21 @@ def _known(name: str, option: click.Option, value: str | None, words: Iterator[s
     default="text",
 )
 @options.version
-def command(session: Session, /, **given: Any) -> None:
+def command(session: Session, kubeconfig: str | None, context: str | None, master: str | None, **given: Any) -> None:
     import logging
 
     ctx = click.get_current_context()
     klog: Mapping[str, str] = ctx.meta.get(KLOG, {})
-    if given["log_level"] is None:
-        given["log_level"] = _level(session, klog)
     try:
         from oarsman.control import process
         from oarsman.control.process import run_until_told
+        from oarsman.engines.kube.client import load_access
 
-        settings = settings_from(given, os.environ, namespace=session.namespace)
-        access = _access(session, given)
+        settings = _settings(session, klog, given)
+        file = kubeconfig or session.kubeconfig
+        access = load_access(
+            kubeconfig=Path(file) if file else None, context=context or session.context, master=master or None
+        )
         process.set_up(settings.log_level, as_json=settings.json_logs)
         if klog:
             shown = " ".join(f"-{name}={value}" for name, value in klog.items())
@@ -189,31 +195,18 @@ def command(session: Session, /, **given: Any) -> None:
         ctx.exit(failures.UNEXPECTED)
 
 
-def settings_from(
-    given: Mapping[str, Any], environment: Mapping[str, str], *, namespace: str | None = None
-) -> OperatorSettings:
-    """The settings that flags and variables ask for."""
+def _settings(session: Session, klog: Mapping[str, str], given: dict[str, Any]) -> OperatorSettings:
+    """What flags and variables ask for. Most flags are called as the settings are."""
     from oarsman.control.operator_settings import OperatorSettings
 
-    asked = given["namespaces"] or [namespace or environment.get("KUBEFLOW_NAMESPACE", "")]
-    return OperatorSettings(
-        namespaces=_namespaces(asked),
-        gang_scheduling=given["gang_scheduling"],
-        cluster_domain=given["cluster_domain"].strip("."),
-        kubectl_delivery_image=given["kubectl_delivery_image"],
-        start_barrier_seconds=given["start_barrier"],
-        leader_elect=given["leader_elect"],
-        lock_namespace=given["lock_namespace"] or own_namespace(),
-        lease_name=given["lease_name"],
-        threadiness=given["threadiness"],
-        qps=max(given["kube_api_qps"], 0) or None,
-        burst=max(given["kube_api_burst"], 0) or None,
-        health_port=given["health_port"],
-        monitoring_port=given["monitoring_port"],
-        bind_address=given["bind_address"],
-        log_level=given["log_level"] or "info",
-        json_logs=given["log_format"] == "json",
-    )
+    asked = given["namespaces"] or [session.namespace or os.environ.get("KUBEFLOW_NAMESPACE", "")]
+    given["namespaces"] = _namespaces(asked)
+    given["cluster_domain"] = given["cluster_domain"].strip(".")
+    given["lock_namespace"] = given["lock_namespace"] or own_namespace()
+    given["qps"], given["burst"] = (max(given[name], 0) or None for name in ("qps", "burst"))
+    given["log_level"] = given["log_level"] or _level(session, klog)
+    json_logs = given.pop("log_format") == "json"
+    return OperatorSettings(**given, json_logs=json_logs)
 
 
 def own_namespace(account: Path | None = None) -> str:
@@ -242,14 +235,3 @@ def _level(session: Session, klog: Mapping[str, str]) -> str:
     if verbosity.isdecimal() and int(verbosity) >= _DEBUG_FROM:
         return "debug"
     return "warning" if session.quiet else "info"
-
-
-def _access(session: Session, given: Mapping[str, Any]) -> Access:
-    from oarsman.engines.kube.client import load_access
-
-    kubeconfig = given["kubeconfig"] or getattr(session, "kubeconfig", None)
-    return load_access(
-        kubeconfig=Path(kubeconfig) if kubeconfig else None,
-        context=given["context"] or getattr(session, "context", None),
-        master=given["master"] or None,
-    )

@@ -127,8 +127,8 @@ def seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 
 
 # -- which SSH hosts ---------------------------------------------------------------------------------------
-INVENTORY = t("The hosts: an Open MPI hostfile, or YAML that says more (also: OARSMAN_HOSTS).")
-inventory = option("--hosts FILE", INVENTORY, cls=Common)
+_HOSTS = t("The hosts: an Open MPI hostfile, or YAML that says more (also: OARSMAN_HOSTS).")
+inventory = option("--hosts FILE", _HOSTS, cls=Common)
 
 
 def inventory_of(session: Session) -> Inventory:

@@ -1,27 +1,30 @@
-"""`oarsman run`: a job in the foreground, from the first word to the exit code; `oarsman submit`: jobs handed over."""
+"""`oarsman run`: a job in the foreground, from the first word to the exit code; `oarsman submit`: jobs handed over;
+`oarsman wait`: until jobs are as wished, or can no longer become so."""
 
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from oarsman import names
+from oarsman import names as words
 from oarsman.cli import documents, options, render
 from oarsman.cli.inputs import JobInput, WithCommand, hand_in, job_asked_for
 from oarsman.cli.session import Session, short
-from oarsman.cli.shown_job import ShownJob
 from oarsman.cli.text import note, t
 from oarsman.cli.verbs import option, verb
-from oarsman.cli.waiting import Reasons, controller, told_if_nothing_happens
+from oarsman.cli.waiting import ShownJob, StatusLine, controller, told_if_nothing_happens, watched
 from oarsman.errors import NotFoundError
 
 if TYPE_CHECKING:
     from oarsman.cli.foreground import Foreground
-    from oarsman.cli.shown_job import ShownJob
     from oarsman.service.models import JobView
+
+MET, IMPOSSIBLE, TIMED_OUT = 0, 1, 124
+_GOALS = click.Choice(("succeeded", "failed", "finished", "running", "suspended", "deleted"), case_sensitive=False)
 
 
 @verb(
@@ -46,46 +49,46 @@ if TYPE_CHECKING:
 def run_verb(session: Session, asked: JobInput, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
     from oarsman.cli.foreground import Foreground
     from oarsman.cli.logview import Printer
-    from oarsman.cli.waiting import StatusLine
 
     document = asked.document(session, "run")
     printer = Printer(tags=not no_tags, split=True, timestamps=timestamps)
-    watched = Foreground(session=session, printer=printer, progress=StatusLine(wanted=not session.quiet))
-    with watched.signals() as signals, printer:
+    job = Foreground(session=session, printer=printer, progress=StatusLine(wanted=not session.quiet))
+    with job.signals() as signals, printer:
         view = hand_in(session, document, replace=replace)
         signals.waiting = False
-        watched.follow(view.summary.key)
-    if remove and not watched.left:
+        job.follow(view.summary.key)
+    if remove and not job.left:
         with suppress(NotFoundError):
-            session.run(session.service.delete(watched.key))
-    if watched.lost_output is not None and watched.signalled is None:  # the job was stopped, since nobody could read it
-        raise watched.lost_output
-    return _conclude(watched, session)
+            session.run(session.service.delete(job.key))
+    if job.lost_output is not None and job.signalled is None:  # the job was stopped, since nobody could read it
+        raise job.lost_output
+    return _conclude(job, session)
 
 
-def _conclude(watched: Foreground, session: Session) -> int:
+def _conclude(job: Foreground, session: Session) -> int:
     """The last line, the cause if there is one, and the exit code."""
-    name = short(watched.key)
-    shown = watched.shown
-    if watched.left:
+    name, shown = short(job.key), job.shown
+    if job.left:
         note(t("{name} is left to {controller}, which goes on stopping it", name=name, controller=controller(session)))
-    elif watched.gone or shown is None:
+    elif job.gone or shown is None:
         note(t("{name} was deleted", name=name))
-    elif watched.unattended:
+    elif job.unattended:
         note(t("no operator is running, so nobody stops {name}; `oarsman delete {name}` removes it", name=name))
     else:
-        _say_outcome(name, shown, session, stopped=watched.signalled is not None)
-        _say_what_is_left(watched, session)
-    if watched.signalled is not None:
-        return 128 + watched.signalled
-    return exit_code(shown) if shown is not None and not watched.gone else 1
+        _say_outcome(name, shown, session, stopped=job.signalled is not None)
+        if job.signalled is None and not session.quiet:
+            with suppress(NotFoundError):
+                if count := session.run(session.service.attention(job.key)).workers_left:
+                    note(render.kept_workers(count, name))
+    if job.signalled is not None:
+        return 128 + job.signalled
+    return exit_code(shown) if shown is not None and not job.gone else 1
 
 
 def _say_outcome(name: str, shown: ShownJob, session: Session, *, stopped: bool) -> None:
     took = render.duration(shown.summary, session.now()) or "0s"
-    if shown.status.is_true(names.SUCCEEDED):
-        if not session.quiet:
-            note(click.style(t("{name} succeeded after {took}", name=name, took=took), fg="green"))
+    if shown.status.is_true(words.SUCCEEDED):
+        session.note(click.style(t("{name} succeeded after {took}", name=name, took=took), fg="green"))
     elif stopped and session.place == "kube":
         note(t("{name} was stopped after {took}; its pods are going away", name=name, took=took))
     elif stopped:
@@ -93,14 +96,6 @@ def _say_outcome(name: str, shown: ShownJob, session: Session, *, stopped: bool)
     else:
         note(click.style(t("{name} failed after {took}", name=name, took=took), fg="red"))
         show_failure(shown)
-
-
-def _say_what_is_left(watched: Foreground, session: Session) -> None:
-    if watched.signalled is not None or session.quiet:
-        return
-    with suppress(NotFoundError):
-        if count := session.run(session.service.attention(watched.key)).workers_left:
-            note(render.kept_workers(count, short(watched.key)))
 
 
 def show_failure(shown: ShownJob) -> None:
@@ -113,7 +108,7 @@ def show_failure(shown: ShownJob) -> None:
 
 def exit_code(shown: ShownJob) -> int:
     """The failing rank's own code; a signal as shells count it."""
-    if shown.status.is_true(names.SUCCEEDED):
+    if shown.status.is_true(words.SUCCEEDED):
         return 0
     cause = shown.status.cause
     if cause is not None and cause.exit_code:
@@ -156,15 +151,63 @@ def submit_verb(session: Session, asked: JobInput, wait: bool, replace: bool, ou
 
 
 def _ended(session: Session, view: JobView) -> JobView:
-    key, reasons = view.summary.key, Reasons()
+    key = view.summary.key
     with told_if_nothing_happens(session, key, note):
-        for view in session.iterate(session.service.watch(key)):
-            shown = ShownJob.of(view)
-            for text in [] if session.quiet else reasons.news(shown):
-                note(text)
+        for shown in watched(session, session.service.watch(key)):
+            view = shown.view
             if shown.status.finished:
                 if exit_code(shown):
                     note(t("{name} failed", name=short(key)))
                     show_failure(shown)
                 break
     return view
+
+
+@verb(
+    "wait",
+    t(
+        "Wait until jobs have reached a state. The exit code is 0 when they have, 1 when one no longer can "
+        "(it ended otherwise or is gone), 124 when the time is up."
+    ),
+    "oarsman wait pi --for succeeded --timeout 10m",
+    ("oarsman submit job.yaml | xargs oarsman wait --for finished", t("whatever the outcome")),
+    ("oarsman delete pi && oarsman wait pi --for deleted", t("until nothing of it is left")),
+)
+@options.jobs
+@option("--for", t("The state to wait for."), "goal", required=True, type=_GOALS)
+@option("--timeout TIME", t("Give up after: 60s, 10m; default: never."), callback=options.seconds)
+@options.place
+def wait_verb(session: Session, names: tuple[str, ...], goal: str, timeout: float | None) -> int:
+    deadline = None if timeout is None else time.monotonic() + timeout
+    for key in map(session.key, names):
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        try:
+            if verdict := _wait(session, key, goal, left):
+                return verdict
+        except TimeoutError:
+            note(t("{name} is not {goal} yet; the time is up", name=short(key), goal=goal))
+            return TIMED_OUT
+    return MET
+
+
+def _wait(session: Session, key: str, goal: str, timeout: float | None) -> int:
+    from oarsman.client.handle import within
+
+    name, changes = short(key), within(session.service.watch(key), timeout)
+    if goal == "deleted":
+        with suppress(NotFoundError):
+            for _ in session.iterate(changes):
+                pass
+        session.say(t("{name} is gone", name=name))
+        return MET
+    with told_if_nothing_happens(session, key, note):
+        for shown in watched(session, changes):
+            status = shown.status
+            if status.finished if goal == "finished" else status.is_true(goal.capitalize()):
+                session.say(t("{name} is {state}", name=name, state=shown.summary.state))
+                return MET
+            if status.finished:
+                note(t("{name} cannot become {goal}: it is {state}", name=name, goal=goal, state=status.phase))
+                return IMPOSSIBLE
+    note(t("{name} was deleted", name=name))
+    return IMPOSSIBLE

@@ -136,7 +136,8 @@ class Session:
         from oarsman.service import JobService
         from oarsman.service.models import Identity, Role
 
-        return JobService(self._backend(namespace), Identity(name=current_user(), role=Role.ADMIN), now=self.now)
+        me = Identity(name=current_user(), role=Role.ADMIN)
+        return JobService(self._backend(namespace), me, now=self.now)
 
     def _backend(self, namespace: str | None) -> Backend:
         if self.engine != "kube":
@@ -244,7 +245,7 @@ class Session:
         """Those of the scope, the newest last."""
         return [row for row, _ in self.rows_with_documents(documents=False)]
 
-    def rows_with_documents(self, *, documents: bool = True) -> Iterator[tuple[JobSummary, Mapping[str, Any]]]:
+    def rows_with_documents(self, *, documents: bool) -> Iterator[tuple[JobSummary, Mapping[str, Any]]]:
         from oarsman.service.models import JobQuery
 
         query = JobQuery(namespace=self.scope, sort="created", limit=_ROWS_AT_ONCE, documents=documents)

@@ -130,15 +130,8 @@ def list_(session: Session, output: str | None) -> None:
 
 def _row(view: SweepView, session: Session) -> list[str]:
     ended = sum(view.states.get(state, 0) for state in ("Succeeded", "Failed"))
-    return [
-        short(view.key),
-        view.state,
-        f"{ended}/{view.total}",
-        str(view.states.get("Failed", "")),
-        ", ".join(view.parameters),
-        units.age(view.created, session.now()),
-        view.owner,
-    ]
+    done, failed, parameters = f"{ended}/{view.total}", str(view.states.get("Failed", "")), ", ".join(view.parameters)
+    return [short(view.key), view.state, done, failed, parameters, units.age(view.created, session.now()), view.owner]
 
 
 @command.verb(

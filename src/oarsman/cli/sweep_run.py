@@ -112,7 +112,7 @@ class _Watched:
                         if signalled is not None:
                             note(t("what runs is left to end by itself"))
                             break
-                        signalled = found.number
+                        signalled = found
                         self._stop()
             finally:
                 self._session.run(self._drive.close())

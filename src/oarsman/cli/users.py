@@ -135,8 +135,7 @@ def passwd(session: Session, name: str, password_stdin: bool) -> None:
     with opened(session) as store:
         name = store.accounts.get(name).name  # before anything is asked
         password = store.accounts.hash(_password(password_stdin))
-        _change(store, name, "new password", hashed_password=password)
-    session.say(t("{name} has a new password", name=name))
+    _change(session, name, "new password", t("{name} has a new password"), hashed_password=password)
 
 
 @users_verb.verb(
@@ -149,9 +148,7 @@ def passwd(session: Session, name: str, password_stdin: bool) -> None:
 def role_(session: Session, name: str, role: str) -> None:
     from oarsman.service.models import Role
 
-    with opened(session) as store:
-        _change(store, name, f"role {role}", role=Role(role))
-    session.say(t("{name} has the role {role}", name=name, role=role))
+    _change(session, name, f"role {role}", t("{name} has the role {role}"), role=Role(role))
 
 
 @users_verb.verb(
@@ -161,9 +158,7 @@ def role_(session: Session, name: str, role: str) -> None:
 )
 @account
 def disable(session: Session, name: str) -> None:
-    with opened(session) as store:
-        _change(store, name, "disabled", disabled=True)
-    session.say(t("{name} is disabled", name=name))
+    _change(session, name, "disabled", t("{name} is disabled"), disabled=True)
 
 
 @users_verb.verb(
@@ -171,15 +166,14 @@ def disable(session: Session, name: str) -> None:
 )
 @account
 def enable(session: Session, name: str) -> None:
-    with opened(session) as store:
-        _change(store, name, "enabled", disabled=False)
-    session.say(t("{name} is enabled", name=name))
+    _change(session, name, "enabled", t("{name} is enabled"), disabled=False)
 
 
-def _change(store: ConsoleStore, name: str, said: str, **change: Any) -> None:
-    with store.together():
+def _change(session: Session, name: str, audit: str, said: str, **change: Any) -> None:
+    with opened(session) as store, store.together():
         changed = store.accounts.change(name, **change)
-        audited(store, "change account", f"{changed.name}: {said}")
+        audited(store, "change account", f"{changed.name}: {audit}")
+    session.say(said.format(name=name, role=changed.role.value))
 
 
 def _password(from_stdin: bool) -> str:

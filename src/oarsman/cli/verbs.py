@@ -140,23 +140,33 @@ class VerbFamily(Verb, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.commands and not args[0].startswith("-") and not ctx.resilient_parsing:
-            raise UsageError(
-                t("there is no verb '{name}'", name=f"{self.name} {args[0]}"),
-                hint=t("`{command} --help` shows how it is used", command=ctx.command_path),
-            )
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise self.no_such_verb(ctx, args[0])
         return super().resolve_command(ctx, args)
+
+    def no_such_verb(self, ctx: click.Context, name: str) -> UsageError:
+        hint = t("`{command} --help` shows how it is used", command=ctx.command_path)
+        return UsageError(t("there is no verb '{name}'", name=f"{self.name} {name}"), hint=hint)
 
     def verb(self, *declared: Any, **settings: Any) -> Callable[[Callable[..., Any]], None]:
         return lambda function: self.add_command(verb(*declared, **settings)(function))
 
 
-def family(name: str, help: str, *examples: Example, **settings: Any) -> VerbFamily:
+def family(
+    name: str,
+    help: str,
+    *examples: Example,
+    options: Sequence[Decorator] = (),
+    cls: type[VerbFamily] = VerbFamily,
+    **settings: Any,
+) -> VerbFamily:
+    @click.pass_context
     def page(ctx: click.Context) -> None:
         if ctx.invoked_subcommand is None:
             click.echo(ctx.get_help())
 
-    return VerbFamily(name, callback=click.pass_context(page), help=help, examples=examples, **settings)
+    return click.command(name, cls, help=help, examples=examples, **settings)(together(*options)(page))
 
 
 def verb(
