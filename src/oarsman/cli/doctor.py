@@ -35,11 +35,12 @@ if TYPE_CHECKING:
 @options.place
 def command(session: Session, output: str | None) -> int:
     findings = _findings(session)
+    hopeless = any(finding.blocking and finding.level == "missing" for finding in findings)
     if output:
         documents.emit([asdict(finding) for finding in findings], output)
     else:
-        _show(findings, session)
-    return 1 if _blocked(findings) else 0
+        _show(findings, session, hopeless=hopeless)
+    return 1 if hopeless else 0
 
 
 def _findings(session: Session) -> Sequence[DoctorFinding]:
@@ -56,7 +57,7 @@ def _findings(session: Session) -> Sequence[DoctorFinding]:
     return examine()
 
 
-def _show(findings: Sequence[DoctorFinding], session: Session) -> None:
+def _show(findings: Sequence[DoctorFinding], session: Session, *, hopeless: bool) -> None:
     shown = [f for f in findings if f.level != "ok"] if session.quiet else findings
     if shown:
         render.table([t("STATE"), t("WHAT"), t("FOUND")], [[f.level, f.subject, of(f.message)] for f in shown])
@@ -66,7 +67,7 @@ def _show(findings: Sequence[DoctorFinding], session: Session) -> None:
         render.pairs([(f.subject, of(f.advice or "")) for f in advice], indent="  ")
     if not session.quiet:
         click.echo()
-        click.echo(_verdict(session.engine, hopeless=_blocked(findings)))
+        click.echo(_verdict(session.engine, hopeless=hopeless))
 
 
 def _verdict(engine: str, *, hopeless: bool) -> str:
@@ -75,7 +76,3 @@ def _verdict(engine: str, *, hopeless: bool) -> str:
     if engine == "ssh":
         return t("No job can run on these hosts before that.") if hopeless else t("Jobs can run on these hosts.")
     return t("No job can run here before that.") if hopeless else t("Jobs can run here.")
-
-
-def _blocked(findings: Sequence[DoctorFinding]) -> bool:
-    return any(f.blocking and f.level == "missing" for f in findings)

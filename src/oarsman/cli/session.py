@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mappi
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -21,6 +20,8 @@ from oarsman.cli.text import note, t
 from oarsman.errors import OarsmanError, UsageError, UserError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from oarsman.backends.base import Backend
     from oarsman.backends.kube.backend import KubeBackend
     from oarsman.portal import PortalIterator
@@ -43,6 +44,8 @@ class SavedServer:
 
     @staticmethod
     def file() -> Path:
+        from pathlib import Path  # late: not every verb asks for it
+
         folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
         return Path(folder) / "oarsman" / "server.json"
 
@@ -64,6 +67,7 @@ class SavedServer:
 def token_in(path: str) -> str:
     """The token in a file; `-`: from standard input."""
     import sys
+    from pathlib import Path
 
     try:
         text = sys.stdin.readline() if path == "-" else Path(path).read_text("utf-8")
