@@ -90,7 +90,7 @@ def test_an_elastic_job_is_scaled_suspended_resumed_and_stopped(server: Served, 
     expect(state(page, "Running")).to_be_visible()
     act(page, "Stop")
     act(page.get_by_role("dialog"), "Stop")
-    expect(state(page, "Failed")).to_be_visible()
+    expect(state(page, "Stopped")).to_be_visible()
     expect(page.get_by_role("button", name="Run again")).to_be_visible()
 
 

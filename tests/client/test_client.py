@@ -392,7 +392,7 @@ def test_a_job_is_changed_through_its_handle(client: Client, service: MemoryServ
     assert job.scale(5).summary.workers == 5
     assert job.suspend().state == "Suspended"
     assert job.resume().state == "Running"
-    assert job.stop().state == "Failed"
+    assert job.stop().state == "Stopped"
     with pytest.raises(ConflictError, match="has ended"):
         job.stop()
     assert job.rerun().state == "Pending"

@@ -13,7 +13,7 @@ from console.api.memory import MemoryJobs
 from memory_environments import MemoryEnvironments
 
 from oarsman import names
-from oarsman.client import environments as sdk_environments
+from oarsman.client import async_client
 from oarsman.client.async_client import AsyncClient
 from oarsman.client.client import Client
 from oarsman.client.mpijob import MPIJob
@@ -25,7 +25,7 @@ from oarsman.service.models import Identity, Role
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sdk_environments, "_LOOK_EVERY", 0.01)
+    monkeypatch.setattr(async_client, "_LOOK_EVERY", 0.01)
 
 
 @pytest.fixture

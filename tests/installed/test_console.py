@@ -171,7 +171,7 @@ def test_in_a_browser_the_editor_has_buttons_the_viewer_has_none_and_who_is_gone
     editors = come_in(browser, there, people.editor, place)
     editors.get_by_role("button", name="Stop").click()
     editors.get_by_role("dialog").get_by_role("button", name="Stop").click()
-    until(lambda: there.ask(people.editor, "GET", place).json()["summary"]["state"] == "Failed", "the job is stopped")
+    until(lambda: there.ask(people.editor, "GET", place).json()["summary"]["state"] == "Stopped", "the job is stopped")
 
     viewers.wait_for_url("**/login**", timeout=ENDS)  # by itself: nobody has touched that page
     assert viewers.goto(there.address + "/jobs") is not None

@@ -12,10 +12,10 @@ from typing import Any
 from oarsman.errors import ConflictError, NotFoundError
 from oarsman.manifest import documents, job_from_document, to_yaml
 from oarsman.service import models as m
-from oarsman.service.contract import ALL_JOBS, ALL_LINES
+from oarsman.service.models import ALL_JOBS, ALL_LINES
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ENDS = ("Succeeded", "Failed")
+ENDS = ("Succeeded", "Failed", "Stopped")
 _LOOK_AGAIN_SECONDS = 0.002
 
 
@@ -40,7 +40,8 @@ class MemoryService:
             if state == "Running":
                 summary["started"] = NOON
             fields = {name: more.pop(name) for name in list(more) if name in m.JobView.model_fields}
-            condition = m.ConditionView(type=state, status=True, reason=state, message="", since=NOON)
+            kind = "Failed" if state == "Stopped" else state
+            condition = m.ConditionView(type=kind, status=True, reason=state, message="", since=NOON)
             self.kept[key] = job.model_copy(
                 update={
                     "summary": job.summary.model_copy(update={**summary, **more}),
@@ -159,7 +160,7 @@ class MemoryService:
         self.asked.append("stop")
         if self._job(key).summary.state in ENDS:
             raise ConflictError(f"{key} has ended")
-        self.become(key, "Failed", reason="StoppedByUser", message="it was stopped")
+        self.become(key, "Stopped", reason="StoppedByUser", message="it was stopped")
         return self.kept[key]
 
     async def rerun(self, key: str) -> m.JobView:

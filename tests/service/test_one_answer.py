@@ -16,14 +16,14 @@ from oarsman.backends.base import JobRecord
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
 from oarsman.cli.text import t
-from oarsman.client.job_view import Seen, SeenJob
+from oarsman.client.job_view import Seen, SeenJob, happening, reached, settled
 from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.words import Words
 from oarsman.job.state import QueuePlace, Status
 from oarsman.service import views
 from oarsman.service.models import JobSummary
-from oarsman.service.sweep_runs import word
 from oarsman.service.sweeps import point_state
+from oarsman.status.words import state
 
 # What has not ended is asked for at several moments: far from the next minute, they all say the same.
 RUNS = timedelta(hours=2, minutes=5, seconds=20)
@@ -43,11 +43,10 @@ QUEUE = QueuePlace(position=2, reason="needs 4 CPUs")
 @dataclass(frozen=True)
 class Case:
     status: Status
-    state: str  # for programs
+    state: str
     duration: str
     reason: str
     why: str
-    shown: str = ""  # for people, where it is another
     asked: tuple[str, ...] = ()
 
 
@@ -67,7 +66,10 @@ CASES = {
         "it is succeeded",
     ),
     "failed": Case(FAILED, "Failed", "3.5s", "MPIJobFailed", CAUSE.summary),
-    "stopped": Case(STOPPED, "Failed", "3.5s", "StoppedByUser", "it is failed", shown="Stopped"),
+    "stopped": Case(STOPPED, "Stopped", "3.5s", "StoppedByUser", "it is failed"),
+    "suspended": Case(
+        a_status(names.SUSPENDED, start_time=None), "Suspended", "", "MPIJobSuspended", "it is suspended"
+    ),
     "asked to stop": Case(
         a_status(names.RUNNING, start_time=BEGAN),
         "Stopping",
@@ -113,21 +115,38 @@ def lines_of(jobs: FakeJobs, *command: str) -> list[str]:
 
 def test_the_command_lists_it(case: Case, record: JobRecord, jobs: FakeJobs) -> None:
     _, state, _, _, duration, reason, *_, message = re.split(r" {2,}", lines_of(jobs, "list", "-o", "wide")[1])
-    assert (state, duration, reason) == (case.shown or case.state, case.duration or "-", case.reason or "-")
+    assert (state, duration, reason) == (case.state, case.duration or "-", case.reason or "-")
     assert message.endswith(case.why or "-")
 
 
 def test_the_command_describes_it(case: Case, record: JobRecord, jobs: FakeJobs) -> None:
     facts = dict(re.split(r": +", line, maxsplit=1) for line in lines_of(jobs, "describe", "pi") if ": " in line)
-    assert facts[t("State")] == (case.shown or case.state)
+    assert facts[t("State")] == case.state
     assert facts.get(t("Duration"), "") == case.duration
     assert facts.get(t("Says"), "").endswith(case.why)
 
 
-def test_a_list_can_be_narrowed_to_either_word(case: Case, record: JobRecord, jobs: FakeJobs) -> None:
-    for state in {case.state, case.shown or case.state}:
-        assert lines_of(jobs, "list", "--state", state, "-o", "name") == ["mpijob/pi"]
+def test_a_list_can_be_narrowed_to_the_word_it_shows(case: Case, record: JobRecord, jobs: FakeJobs) -> None:
+    assert lines_of(jobs, "list", "--state", case.state, "-o", "name") == ["mpijob/pi"]
     assert lines_of(jobs, "list", "--state", "Created", "-o", "name") == []
+
+
+def test_the_command_waits_for_it(case: Case, record: JobRecord, jobs: FakeJobs) -> None:
+    goals = {names.SUCCEEDED: "finished", names.FAILED: "finished", names.RUNNING: "running"}
+    goal = goals.get(case.status.phase, "suspended")
+    jobs.story = [case.status]
+    said = lines_of(jobs, "wait", "pi", "--for", goal)
+    met = goal != "suspended" or case.status.is_true(names.SUSPENDED)
+    assert said == ([f"pi is {case.state}"] if met else [])
+
+
+def test_the_command_says_as_what_it_ended_instead(case: Case, record: JobRecord, jobs: FakeJobs) -> None:
+    jobs.story = [case.status]
+    session = Session(factory=lambda engine: jobs, now=lambda: datetime.now(UTC))
+    done = CliRunner().invoke(cli, ["wait", "pi", "--for", "suspended"], obj=session, env={"OARSMAN_ON": ""})
+    if case.status.finished:
+        assert done.exit_code == 1
+        assert f"pi cannot become suspended: it is {case.state}" in done.stderr
 
 
 def test_the_rest_api_tells_programs(case: Case, summary: JobSummary) -> None:
@@ -141,16 +160,20 @@ def test_a_handle_shows_it_as_text_and_in_a_notebook(case: Case, record: JobReco
     handle = SeenJob(Seen(record.job.key, job, job.summary))
     assert (handle.state, handle.summary.reason) == (case.state, case.reason)
     text, html = repr(handle), handle._repr_html_()
-    shown = case.shown or case.state
-    assert text.startswith(f"<job default/pi {shown}, ")
-    assert f">{shown}</b>" in html
+    assert text.startswith(f"<job default/pi {case.state}, ")
+    assert f">{case.state}</b>" in html
     assert not case.duration or (f", {case.duration}" in text and f", {case.duration}</p>" in html)
     assert case.why in html
+    if case.status.finished:
+        assert happening(job).startswith(f"pi: {case.state.lower()}")
+        assert handle.finished
+        assert settled(job, "failed", check=False)
+        assert reached(job, "failed") is case.status.is_true(names.FAILED)
 
 
 def test_the_console_has_a_row_of_it(case: Case, record: JobRecord, summary: JobSummary) -> None:
     row = job_rows.row(Words("en"), summary)
-    assert (row["state"], row["why"]) == (case.shown or case.state, case.why)
+    assert (row["state"], row["why"]) == (case.state, case.why)
     assert words.duration(summary.started, summary.ended) == case.duration
     if summary.ended is not None:
         assert (row["since"], row["duration"]) == (None, case.duration)
@@ -159,6 +182,6 @@ def test_the_console_has_a_row_of_it(case: Case, record: JobRecord, summary: Job
 
 
 def test_a_sweep_says_the_same_of_its_point(case: Case, record: JobRecord, summary: JobSummary) -> None:
-    assert point_state(summary) == (case.shown or case.state)
+    assert point_state(summary) == case.state
     if not case.asked:
-        assert word(record) == point_state(summary)
+        assert state(record.status) == case.state

@@ -103,7 +103,7 @@ def _head(shown: ShownJob, now: datetime) -> list[tuple[str, str]]:
     return [
         (t("Name"), row.name),
         (t("Namespace"), row.namespace),
-        (t("State"), render.state(row)),
+        (t("State"), row.state),
         (t("Says"), render.message(row)),
         (t("Submitted"), _submitted(row, now)),
         (t("Folder"), shown.view.folder or ""),

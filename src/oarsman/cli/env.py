@@ -108,10 +108,10 @@ def build(
     output: str | None,
     **more: str | None,
 ) -> int:
-    from oarsman.client.environments import spec, text_of
+    from oarsman.client.inputs import environment_spec, requirements_in
 
-    text = "\n".join([*(text_of(path) for path in files), *package])
-    wanted = spec(name, text, {key: value for key, value in more.items() if value is not None})
+    text = "\n".join([*map(requirements_in, files), *package])
+    wanted = environment_spec(name, text, {key: value for key, value in more.items() if value is not None})
     service = _service(session)
     found = session.run(service.put_environment(wanted))
     if wait and found.state in ("Waiting", "Building"):

@@ -79,7 +79,7 @@ def command(
             raise
     if silent and not session.quiet and (row := _unstarted(session, key)) is not None:
         why = render.message(row)
-        said = t("{name} has not started: it is {state}", name=short(key), state=render.state(row))
+        said = t("{name} has not started: it is {state}", name=short(key), state=row.state)
         note(f"{said}: {render.shown(why, sys.stderr)}" if why else said)
 
 

@@ -28,7 +28,7 @@ def list_verb(session: Session, state: str | None, output: str | None) -> None:
     found = session.rows_with_documents(documents=output in ("json", "yaml"))
     if state is not None:
         wanted = state.lower()
-        found = ((row, whole) for row, whole in found if wanted in (row.state.lower(), render.state(row).lower()))
+        found = ((row, whole) for row, whole in found if row.state.lower() == wanted)
     if output not in (None, "wide"):
         documents.emit_jobs([(row.key, whole) for row, whole in found], output)
     elif rows := [row for row, _ in found]:

@@ -89,14 +89,7 @@ def completing(look: Callable[[Session], Iterable[tuple[str, str | None]]]) -> C
     return complete
 
 
-def _jobs(session: Session) -> list[tuple[str, str | None]]:
-    rows = session.rows()
-    from oarsman.status.words import for_people
-
-    return [(short(row.key), for_people(row.state, row.reason)) for row in rows]
-
-
-_complete = completing(_jobs)
+_complete = completing(lambda session: [(short(row.key), row.state) for row in session.rows()])
 job = click.argument("name", metavar="NAME", shell_complete=_complete)
 jobs = click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)
 any_jobs = click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete)

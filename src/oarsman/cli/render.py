@@ -106,18 +106,14 @@ def job_table(rows: Sequence[JobSummary], now: datetime, *, wide: bool = False) 
 
     def cells(row: JobSummary) -> list[str]:
         workers = str(row.workers) if finished(row) else f"{row.workers_ready}/{row.workers}"
-        return [short(row.key), state(row), workers, units.age(row.created, now), duration(row, now), row.reason]
+        return [short(row.key), row.state, workers, units.age(row.created, now), duration(row, now), row.reason]
 
     table(headers, [cells(row) + more(row) for row in rows])
 
 
 def finished(row: JobSummary) -> bool:
     """Also of one that is being deleted; another operator's may have no time of its end."""
-    return row.ended is not None or row.state in (names.SUCCEEDED, names.FAILED)
-
-
-def state(row: JobSummary) -> str:
-    return words.for_people(row.state, row.reason)
+    return row.ended is not None or row.state in words.ENDED
 
 
 def message(row: JobSummary) -> str:

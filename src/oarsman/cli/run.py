@@ -75,7 +75,7 @@ def _conclude(job: Foreground, session: Session) -> int:
     elif job.unattended:
         note(t("no operator is running, so nobody stops {name}; `oarsman delete {name}` removes it", name=name))
     else:
-        _say_outcome(name, shown, session, stopped=job.signalled is not None)
+        _say_outcome(name, shown, session, stopped=job.signalled is not None or shown.stopped)
         if job.signalled is None and not session.quiet:
             with suppress(NotFoundError):
                 if count := session.run(session.service.attention(job.key)).workers_left:
@@ -157,7 +157,8 @@ def _ended(session: Session, view: JobView) -> JobView:
             view = shown.view
             if shown.status.finished:
                 if exit_code(shown):
-                    note(t("{name} failed", name=short(key)))
+                    name = short(key)
+                    note(t("{name} was stopped", name=name) if shown.stopped else t("{name} failed", name=name))
                     show_failure(shown)
                 break
     return view
@@ -207,7 +208,7 @@ def _wait(session: Session, key: str, goal: str, timeout: float | None) -> int:
                 session.say(t("{name} is {state}", name=name, state=shown.summary.state))
                 return MET
             if status.finished:
-                note(t("{name} cannot become {goal}: it is {state}", name=name, goal=goal, state=status.phase))
+                note(t("{name} cannot become {goal}: it is {state}", name=name, goal=goal, state=shown.summary.state))
                 return IMPOSSIBLE
     note(t("{name} was deleted", name=name))
     return IMPOSSIBLE

@@ -27,7 +27,7 @@ from oarsman.cli.waiting import StatusLine
 from oarsman.errors import ManifestError, NotFoundError, UsageError
 from oarsman.job.sweep import NOT_SUBMITTED, index_of, text_of
 from oarsman.manifest import builder
-from oarsman.status.words import STOPPED, for_people
+from oarsman.status.words import ENDED
 from oarsman.text import units
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 _TICK_SECONDS = 0.2
 _ASK_AGAIN_SECONDS = 10.0
-_ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
 
 
 def in_the_foreground(session: Session, wanted: SweepSpec | str, *, wait: bool, output: str | None) -> int:
@@ -202,7 +201,7 @@ class ServerDrive:
                         return
                     coming = asyncio.ensure_future(anext(changes, None))
                     if (row := change.changed) is not None:
-                        self._see(row.name, for_people(row.state, row.reason))
+                        self._see(row.name, row.state)
                     elif change.removed is not None:
                         self._see(change.removed.partition("/")[2], None)
                     seeing()
@@ -220,7 +219,7 @@ class ServerDrive:
             self.states.pop(index, None)
 
     async def _over(self) -> bool:
-        if any(state not in _ENDED for state in self.states.values()):
+        if any(state not in ENDED for state in self.states.values()):
             return False
         if len(self.states) == self.total:
             return True
@@ -239,16 +238,16 @@ class ServerDrive:
 
 # -- results ------------------------------------------------------------------------------------------
 def show_results(view: SweepView, output: str | None) -> None:
-    from oarsman.service import sweep_results
+    from oarsman.service.sweeps import csv_text, seconds
 
     if output == "json":
         documents.emit(view, "json")
     elif output == "csv":
-        click.echo(sweep_results.csv_text(view), nl=False)
+        click.echo(csv_text(view), nl=False)
     else:
         metric = [t("METRIC")] if view.metric else []
         headers = [t("POINT"), *view.parameters, t("STATE"), t("TOOK"), *metric, t("CAUSE")]
-        render.table(headers, [_point_row(view, point, sweep_results.seconds(point)) for point in view.points])
+        render.table(headers, [_point_row(view, point, seconds(point)) for point in view.points])
 
 
 def _point_row(view: SweepView, point: SweepPoint, took: float | None) -> list[str]:

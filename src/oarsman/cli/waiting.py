@@ -44,6 +44,10 @@ class ShownJob:
     def stopping(self) -> bool:
         return self.summary.state == words.STOPPING
 
+    @property
+    def stopped(self) -> bool:
+        return self.summary.state == words.STOPPED
+
     @staticmethod
     def of(view: JobView) -> ShownJob:
         from oarsman.manifest import job_checked_before, sketch  # late: not everybody who waits waits for a job

@@ -11,22 +11,25 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from types import TracebackType
+from pathlib import Path
 from typing import Any
 
 from oarsman.client import inputs, job_view, notebook, places
-from oarsman.client.environments import AsyncEnvironments
+from oarsman.client.face import like
 from oarsman.client.handle import AsyncJobHandle
 from oarsman.client.inputs import Wanted
+from oarsman.client.mpijob import MPIJob
 from oarsman.client.sweeps import AsyncSweepHandle, AsyncSweeps
+from oarsman.errors import UserError
 from oarsman.service.contract import Service
 from oarsman.service.models import (
     Create,
+    EnvironmentView,
     HostView,
     JobChange,
     JobQuery,
-    JobView,
     Overview,
     Parameter,
     PreviewView,
@@ -34,6 +37,9 @@ from oarsman.service.models import (
     ServerInfo,
     Template,
 )
+
+_PAGE = 200  # jobs asked for at a time
+_LOOK_EVERY = 0.5  # seconds, at a build that is under way
 
 
 class AsyncClient:
@@ -76,9 +82,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # -- jobs that are to run ------------------------------------------------------------------------
@@ -101,10 +105,12 @@ class AsyncClient:
         changes: those of MPIJob, for a command (`workers=4`) as for a manifest (`env={"SEED": "7"}`).
         """
         created = self._create(job, changes, environment=environment, folder=folder, replace=replace)
-        return self._handle(await self._service.create(created))
+        made = await self._service.create(created)
+        return AsyncJobHandle(self._service, made.summary.key, job=made)
 
     async def run(
         self,
+        /,
         job: Wanted,
         wait: bool = True,
         progress: bool = True,
@@ -136,27 +142,11 @@ class AsyncClient:
         """What would become of it: problems with their places, or ranks, hosts, launch line and whether it fits."""
         return await self._service.preview(self._create(job, changes))
 
-    def _create(
-        self,
-        job: Wanted,
-        changes: Mapping[str, Any],
-        *,
-        environment: Mapping[str, str] | str | None = None,
-        folder: str | os.PathLike[str] | None = None,
-        replace: bool = False,
-    ) -> Create:
-        return inputs.create(
-            job,
-            changes,
-            namespace=self._namespace,
-            here=self._here,
-            environment=environment,
-            folder=folder,
-            replace=replace,
-        )
+    def _create(self, job: Wanted, changes: Mapping[str, Any], **inherited: Any) -> Create:
+        return inputs.create(job, changes, namespace=self._namespace, here=self._here, **inherited)
 
     # -- jobs that are there ---------------------------------------------------------------------------
-    async def jobs(
+    def query(
         self,
         *,
         namespace: str | None = None,
@@ -166,22 +156,28 @@ class AsyncClient:
         sweep: str | None = None,
         search: str | None = None,
         sort: str = "-created",
-    ) -> AsyncGenerator[AsyncJobHandle, None]:
-        """The jobs that match, newest first; fetched page by page while one iterates."""
-        only = self.query(
-            namespace=namespace, states=states, owner=owner, engine=engine, sweep=sweep, search=search, sort=sort
+    ) -> JobQuery:
+        """What `jobs` asks for."""
+        return JobQuery(
+            namespace=namespace or self._namespace,
+            states=(states,) if isinstance(states, str) else tuple(states),
+            owner=owner,
+            engine=engine,
+            sweep=sweep,
+            search=search,
+            sort=sort,
+            limit=_PAGE,
         )
-        cursor: str | None = None
-        while True:
-            found, _, cursor = await self.page(only.model_copy(update={"cursor": cursor}))
+
+    @like(query)
+    async def jobs(self, **only: Any) -> AsyncGenerator[AsyncJobHandle, None]:
+        """The jobs that match, newest first; fetched page by page while one iterates."""
+        query, cursor, ended = self.query(**only), None, False
+        while not ended:
+            found, _, cursor = await self.page(query.model_copy(update={"cursor": cursor}))
             for job in found:
                 yield job
-            if cursor is None:
-                return
-
-    def query(self, *, namespace: str | None = None, states: str | Sequence[str] = (), **only: Any) -> JobQuery:
-        """What `jobs` asks for."""
-        return inputs.query(namespace or self._namespace, states, **only)
+            ended = cursor is None
 
     async def page(self, query: JobQuery) -> tuple[Sequence[AsyncJobHandle], int, str | None]:
         """Some of the jobs that match, how many all are, and the cursor of the page behind."""
@@ -241,9 +237,6 @@ class AsyncClient:
         home = "" if "/" in name else self._namespace or (await self.info()).home
         return inputs.key_of(name, home)
 
-    def _handle(self, job: JobView) -> AsyncJobHandle:
-        return AsyncJobHandle(self._service, job.summary.key, job=job)
-
     # -- the place -------------------------------------------------------------------------------------
     async def templates(self) -> Sequence[Template]:
         """Manifests to begin with."""
@@ -251,7 +244,9 @@ class AsyncClient:
 
     async def convert(self, job: Wanted, api_version: str) -> tuple[str, Sequence[str]]:
         """YAML of "v1" or "v2beta1", and what could not be carried over."""
-        found = await self._service.convert(inputs.document(self._create(job, {})), api_version)
+        given = self._create(job, {})
+        document = given.document or MPIJob.from_yaml(given.manifest or "").to_dict()
+        found = await self._service.convert(document, api_version)
         return found.manifest, found.losses
 
     async def hosts(self) -> Sequence[HostView]:
@@ -274,3 +269,56 @@ class AsyncClient:
     async def info(self) -> ServerInfo:
         """Version, engine, and who one is there."""
         return await self._service.info()
+
+
+class AsyncEnvironments:
+    """`client.environments`: iterate over it, ask for one by name, build and delete."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def list(self) -> Sequence[EnvironmentView]:
+        return notebook.Table(await self._service.environments())
+
+    async def get(self, name: str) -> EnvironmentView:
+        """Raises NotFoundError."""
+        return await self._service.environment(name)
+
+    async def build(
+        self,
+        /,
+        name: str,
+        requirements: str | Path | Sequence[str] = "",
+        *,
+        wait: bool = True,
+        timeout: float | None = None,  # noqa: ASYNC109
+        **more: Any,
+    ) -> EnvironmentView:
+        """Make it or change it, and wait for the build; raises UserError with its last words if that fails.
+
+        requirements: text as pip reads it, a list of it, or a Path. more: python="3.12", mpi="openmpi", description=.
+        """
+        found = await self._service.put_environment(inputs.environment_spec(name, requirements, more))
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while wait and found.state in ("Waiting", "Building"):
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"environment {name} is still being built")
+            await asyncio.sleep(_LOOK_EVERY)
+            found = await self.get(name)
+        if wait and found.state == "Failed":
+            raise UserError(
+                f"environment {found.spec.name} could not be built: {found.message}",
+                hint=f"client.environments.log({found.spec.name!r}) tells more",
+            )
+        return found
+
+    async def log(self, name: str) -> str:
+        """All that its newest build has written so far."""
+        text, after = "", 0
+        while piece := (page := await self._service.environment_log(name, after)).text:
+            text, after = text + piece, page.after
+        return text
+
+    async def delete(self, name: str) -> None:
+        """Raises ConflictError while a job that has not ended uses it."""
+        await self._service.delete_environment(name)

@@ -7,75 +7,38 @@ with Client() as client:
 
 from __future__ import annotations
 
-import os
-import ssl
-from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 from oarsman.client import job_view, notebook
-from oarsman.client.async_client import AsyncClient
-from oarsman.client.environments import Environments
-from oarsman.client.face import Face, becomes, iterates, waits
+from oarsman.client.async_client import AsyncClient, AsyncEnvironments
+from oarsman.client.face import Face, becomes, iterates, like, waits
 from oarsman.client.handle import JobHandle
 from oarsman.client.inputs import Wanted
 from oarsman.client.sweeps import SweepHandle, Sweeps
 from oarsman.portal import shared
-from oarsman.service.contract import Service
 from oarsman.service.models import JobQuery
 
 
 class Client(Face[AsyncClient]):
     """Without an address the work is done in this process, as the command does it. Use it in a `with`, or close it."""
 
-    def __init__(
-        self,
-        address: str | None = None,
-        *,
-        token: str | None = None,
-        on: str = "local",
-        context: str | None = None,
-        kubeconfig: str | None = None,
-        hosts: str | os.PathLike[str] | None = None,
-        namespace: str | None = None,
-        verify: str | os.PathLike[str] | ssl.SSLContext | bool = True,
-        service: Service | None = None,
-    ) -> None:
-        """
-        address: a server, "https://host:8443"; token: its API token, by default $OARSMAN_TOKEN; verify: a file with
-        the certificate of its issuer, where that is not one everybody trusts.
-        on: without an address, where jobs run: "local" (this machine), "ssh" (the hosts that the file `hosts` names,
-        by default the one that the command would find) or "kube", with context and kubeconfig.
-        namespace: of jobs and names that mention none.
-        service: whoever does the work, if it is none of these.
-        """
-        super().__init__(
-            AsyncClient(
-                address,
-                token=token,
-                on=on,
-                context=context,
-                kubeconfig=kubeconfig,
-                hosts=hosts,
-                namespace=namespace,
-                verify=verify,
-                service=service,
-            )
-        )
+    @like(AsyncClient.__init__)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(AsyncClient(*args, **kwargs))
 
     close = waits(AsyncClient.close)
 
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # -- jobs that are to run ------------------------------------------------------------------------
     submit = becomes(AsyncClient.submit, JobHandle, "JobHandle")
 
+    @like(AsyncClient.run)
     def run(
         self,
         job: Wanted,
@@ -84,16 +47,13 @@ class Client(Face[AsyncClient]):
         *,
         check: bool = True,
         timeout: float | None = None,
-        replace: bool = False,
-        environment: Mapping[str, str] | str | None = None,
-        folder: str | os.PathLike[str] | None = None,
-        **changes: Any,
+        **more: Any,
     ) -> JobHandle:
         """Submit a job and wait for its end, telling how it goes. Raises JobFailed if `check` and it fails.
 
         Ctrl-C stops the job, waits until nothing of it is left and is then raised; a second one does not wait.
         """
-        handle = self.submit(job, replace=replace, environment=environment, folder=folder, **changes)
+        handle = self.submit(job, **more)
         if not wait:
             return handle
         with notebook.LiveLine(wanted=progress) as shown:
@@ -107,22 +67,9 @@ class Client(Face[AsyncClient]):
     preview = waits(AsyncClient.preview)
 
     # -- jobs that are there ---------------------------------------------------------------------------
-    def jobs(
-        self,
-        *,
-        namespace: str | None = None,
-        states: str | Sequence[str] = (),
-        owner: str | None = None,
-        engine: str | None = None,
-        sweep: str | None = None,
-        search: str | None = None,
-        sort: str = "-created",
-    ) -> JobsFound:
-        """The jobs that match, newest first; fetched page by page while one iterates."""
-        query = self._of.query(
-            namespace=namespace, states=states, owner=owner, engine=engine, sweep=sweep, search=search, sort=sort
-        )
-        return JobsFound(self._of, query)
+    @like(AsyncClient.jobs)
+    def jobs(self, **only: Any) -> JobsFound:
+        return JobsFound(self._of, self._of.query(**only))
 
     job = becomes(AsyncClient.job, JobHandle, "JobHandle")
     delete = waits(AsyncClient.delete)
@@ -149,6 +96,16 @@ class Client(Face[AsyncClient]):
 
     overview = waits(AsyncClient.overview)
     info = waits(AsyncClient.info)
+
+
+class Environments(Face[AsyncEnvironments]):
+    """`client.environments`: iterate over it, ask for one by name, build and delete."""
+
+    list = waits(AsyncEnvironments.list)
+    get = waits(AsyncEnvironments.get)
+    build = waits(AsyncEnvironments.build)
+    log = waits(AsyncEnvironments.log)
+    delete = waits(AsyncEnvironments.delete)
 
 
 class JobsFound(Sequence[JobHandle]):

@@ -66,6 +66,18 @@ def iterates(
     return _faced(face, method, "Iterator")
 
 
+def like(method: Callable[Concatenate[Any, P], Any]) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
+    """For what is written out all the same: it takes what the method takes, and says its words if it has none."""
+
+    def declared(face: Callable[..., T]) -> Callable[Concatenate[Any, P], T]:
+        face.__doc__ = face.__doc__ or method.__doc__
+        result = face.__annotations__["return"]
+        face.__signature__ = inspect.signature(method).replace(return_annotation=result)  # type: ignore[attr-defined]
+        return face
+
+    return declared
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -7,16 +7,17 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, closing, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from oarsman.client import job_view
-from oarsman.client.face import Face, becomes, itself, waits
-from oarsman.client.job_view import Seen, SeenJob, Wish
-from oarsman.errors import ConflictError, NotFoundError, UnsupportedError
+from oarsman.client.face import Face, becomes, itself, like, waits
+from oarsman.client.job_view import Seen, SeenJob, Until, Wish
+from oarsman.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
 from oarsman.portal import shared
 from oarsman.service.contract import Service
 from oarsman.service.models import (
     CauseView,
+    Clone,
     EventView,
     JobSummary,
     JobView,
@@ -67,22 +68,34 @@ class AsyncJobHandle(SeenJob):
                 seeing(job)
         return self
 
-    async def _becoming(self, seconds: float | None, until: Wish, *, check: bool) -> AsyncGenerator[JobView, None]:
+    async def _becoming(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+        until: Wish = "finished",
+        *,
+        check: bool = True,
+    ) -> AsyncGenerator[JobView, None]:
         """Each state on the way to the wish; ends when it has come true."""
-        job_view.check_wish(until)
-        async with aclosing(within(self._service.watch(self.key), seconds)) as states:
+        if not callable(until) and until not in get_args(Until):
+            raise UsageError(
+                f"a job cannot be waited for until '{until}'",
+                field="until",
+                hint="finished, succeeded, failed, running, suspended, deleted, or a function of its summary",
+            )
+        async with aclosing(within(self._service.watch(self.key), timeout)) as states:
             while True:
                 try:
                     job = await anext(states, None)
                 except TimeoutError:
                     state = self._seen.summary.state if self._seen.summary is not None else "not there"
-                    raise TimeoutError(f"{self.key} is {state} after {seconds:g} seconds") from None
+                    raise TimeoutError(f"{self.key} is {state} after {timeout:g} seconds") from None
                 except NotFoundError:
                     if until != "deleted":
                         raise
                     return
                 if job is None or self._is_another(job):
-                    job_view.gone(self.key, until, check=check)
+                    if check and until != "deleted":
+                        raise NotFoundError(f"{self.key} was deleted")
                     return
                 self._see(job)
                 yield job
@@ -113,7 +126,8 @@ class AsyncJobHandle(SeenJob):
         All that were written until now, or the last `tail` of them; with `follow` also those that come, until the
         attempt is over. `search` keeps lines that contain it, `stream` is "out" or "err".
         """
-        return self._lines(job_view.log_filter(rank, worker, launcher, stream, search, attempt), follow, tail)
+        only = job_view.log_filter(rank, worker, launcher=launcher, stream=stream, search=search, attempt=attempt)
+        return self._lines(only, follow, tail)
 
     async def _lines(self, only: LogFilter, follow: bool, tail: int | None) -> AsyncGenerator[LogLineView, None]:
         async with aclosing(self._blocks(only, follow, tail)) as blocks:
@@ -139,9 +153,10 @@ class AsyncJobHandle(SeenJob):
         async with aclosing(self._pages_upwards(only, min(max(count, 1), _PAGE))) as upwards:
             async for page in upwards:
                 pages.append(page)
-                if sum(len(found.lines) for found in pages) >= count:
+                if sum(len(read.lines) for read in pages) >= count:
                     break
-        yield job_view.last_lines(pages, count)
+        found = [line for page in reversed(pages) for line in page.lines]
+        yield found[max(len(found) - count, 0) :]
         if follow:
             async with aclosing(self._followed(job_view.pinned(only, pages[0]), pages[0].after)) as blocks:
                 async for lines in blocks:
@@ -181,7 +196,14 @@ class AsyncJobHandle(SeenJob):
 
     async def usage_frame(self, since: datetime | None = None) -> pandas.DataFrame:
         """The same as a table with a time index. Needs pandas."""
-        return _usage_frame(await self.usage(since))
+        try:
+            import pandas
+        except ModuleNotFoundError as error:
+            raise UnsupportedError(
+                "a table of usage needs pandas", hint="pip install pandas, or use usage()"
+            ) from error
+        points = [point.model_dump() for point in await self.usage(since)]
+        return pandas.DataFrame(points, columns=list(UsagePoint.model_fields)).set_index("time")
 
     async def progress(self) -> Progress:
         """The numbers its lines name (loss, images/sec, step), and how far each rank is; `behind` says why it lags."""
@@ -212,7 +234,11 @@ class AsyncJobHandle(SeenJob):
         """A new job like this one, submitted at once. `changes` are those of `MPIJob.changed`: workers=4, env={...}."""
         if self._seen.job is None:
             await self.refresh()
-        job = await self._service.clone(self.key, job_view.clone_of(self._details(), name, changes))
+        wanted = Clone(name=name)
+        if changes:
+            before = self.manifest
+            wanted = Clone(name=name, patch=before.changed(**changes).patch_from(before))
+        job = await self._service.clone(self.key, wanted)
         return AsyncJobHandle(self._service, job.summary.key, job=job)
 
     async def delete(self) -> None:
@@ -241,41 +267,31 @@ class JobHandle(Face[AsyncJobHandle], SeenJob):
             self.refresh()
         return super()._details()
 
-    def wait(
-        self,
-        timeout: float | None = None,
-        until: Wish = "finished",
-        *,
-        check: bool = True,
-        seeing: Seeing = lambda _: None,
-    ) -> JobHandle:
-        with closing(shared().iterate(self._of._becoming(timeout, until, check=check))) as states:
+    @like(AsyncJobHandle.wait)
+    def wait(self, *args: Any, seeing: Seeing = lambda _: None, **kwargs: Any) -> JobHandle:
+        with closing(shared().iterate(self._of._becoming(*args, **kwargs))) as states:
             for job in states:
                 seeing(job)
         return self
 
     stop_and_wait = waits(AsyncJobHandle.stop_and_wait)
 
+    @like(AsyncJobHandle.logs)
     def logs(
         self,
         rank: int | Sequence[int] | None = None,
         follow: bool = False,
         search: str | None = None,
         tail: int | None = None,
-        *,
-        worker: int | Sequence[int] | None = None,
-        launcher: bool = False,
-        stream: str | None = None,
-        attempt: int | None = None,
+        **more: Any,
     ) -> Iterator[LogLineView]:
-        return self._lines(job_view.log_filter(rank, worker, launcher, stream, search, attempt), follow, tail)
+        return self._lines(job_view.log_filter(rank, search=search, **more), follow, tail)
 
     def _lines(self, only: LogFilter, follow: bool, tail: int | None) -> Iterator[LogLineView]:
         with closing(shared().iterate(self._of._blocks(only, follow, tail))) as blocks:
             for lines in blocks:
                 yield from lines
 
-    wait.__doc__, logs.__doc__ = AsyncJobHandle.wait.__doc__, AsyncJobHandle.logs.__doc__
     events = waits(AsyncJobHandle.events)
     usage = waits(AsyncJobHandle.usage)
     usage_frame = waits(AsyncJobHandle.usage_frame)
@@ -299,12 +315,3 @@ async def within(source: AsyncGenerator[T, None], seconds: float | None) -> Asyn
                 yield await asyncio.wait_for(anext(source), left)
             except StopAsyncIteration:
                 return
-
-
-def _usage_frame(points: Sequence[UsagePoint]) -> pandas.DataFrame:
-    try:
-        import pandas
-    except ModuleNotFoundError as error:
-        raise UnsupportedError("a table of usage needs pandas", hint="pip install pandas, or use usage()") from error
-    columns = list(UsagePoint.model_fields)
-    return pandas.DataFrame([point.model_dump() for point in points], columns=columns).set_index("time")

@@ -133,13 +133,14 @@ def _loopback(host: str) -> bool:
 
 
 # -- answers ----------------------------------------------------------------------------------------
-def answer(reads: Callable[[bytes], T], response: httpx.Response, url: str, unsure: str) -> T:
-    """What the server said. Raises the error it means, or Again, unless asking twice may do it twice (`unsure`)."""
+def check(response: httpx.Response, url: str, unsure: str = "") -> None:
+    """Raises the error that a refusal means, or Again, unless asking twice may do it twice (`unsure`)."""
     if response.is_success:
-        return read(reads, response.content, url)
+        return
     error = error_of(response.status_code, response.content, url)
     if response.status_code in _PASSING and not unsure:
-        raise Again(error, after=_asked_to_wait(response))
+        asked = response.headers.get("Retry-After", "")
+        raise Again(error, after=float(asked) if asked.isdigit() else None)
     raise error
 
 
@@ -153,27 +154,12 @@ def read(reads: Callable[[bytes], T], data: bytes, url: str) -> T:
         ) from error
 
 
-def refuse(response: httpx.Response, url: str) -> None:
-    """For streams: the body of a refusal has been read. Raises the error, or Again."""
-    if response.is_success:
-        return
-    error = error_of(response.status_code, response.content, url)
-    if response.status_code in _PASSING:
-        raise Again(error, after=_asked_to_wait(response))
-    raise error
-
-
 def _first_problem(error: ValidationError | KeyError) -> str:
     if isinstance(error, KeyError):
         return f"{error} is missing"
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(step) for step in first["loc"])
     return f"{place}: {first['msg']}" if place else first["msg"]
-
-
-def _asked_to_wait(response: httpx.Response) -> float | None:
-    value = response.headers.get("Retry-After", "")
-    return float(value) if value.isdigit() else None
 
 
 # -- errors -----------------------------------------------------------------------------------------
@@ -189,14 +175,7 @@ def error_of(status: int, content: bytes, url: str) -> errors.OarsmanError:
 
 def error_from(problem: ProblemDetails) -> errors.OarsmanError:
     if problem.code == errors.ManifestError.code and problem.errors:
-        return errors.ManifestError(
-            [
-                Problem(
-                    source="<manifest>", line=p.line, column=p.column, field=p.field, message=p.message, hint=p.hint
-                )
-                for p in problem.errors
-            ]
-        )
+        return errors.ManifestError([Problem(source="<manifest>", **dict(found)) for found in problem.errors])
     fallback = errors.UserError if 400 <= problem.status < 500 else errors.TerminalError
     if problem.code == errors.ThrottledError.code:
         return errors.ThrottledError(problem.detail or problem.title, retry_after=1.0, hint=problem.hint)
@@ -226,7 +205,8 @@ def trouble(error: httpx.HTTPError, url: str, unsure: str = "") -> errors.Oarsma
 
     `unsure`: what nobody knows then; empty: it was no such change.
     """
-    why = _reason(error)
+    late = isinstance(error, httpx.TimeoutException)
+    why = "no answer in time" if late else str(error).strip() or type(error).__name__
     if isinstance(error, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in why:
         return errors.AccessError(
             f"the certificate of {url} is not trusted: {why}",
@@ -242,13 +222,6 @@ def trouble(error: httpx.HTTPError, url: str, unsure: str = "") -> errors.Oarsma
     )
 
 
-def _reason(error: httpx.HTTPError) -> str:
-    kind = type(error).__name__
-    if isinstance(error, httpx.TimeoutException):
-        return "no answer in time"
-    return str(error).strip() or kind
-
-
 # -- server-sent events -----------------------------------------------------------------------------
 SILENCE_SECONDS = 60.0  # a stream that says nothing for so long, not even that it is alive, is asked for again
 STREAMED: dict[str, Any] = {"timeout": httpx.Timeout(SILENCE_SECONDS, connect=10.0)}
@@ -260,11 +233,6 @@ def data_of(event: ServerSentEvent) -> bytes:
         error = error_from(ProblemDetails.model_validate_json(event.data, extra="ignore"))
         raise Again(error) if isinstance(error, errors.RetryableError) else error
     return event.data.encode() if event.event == "message" else b""
-
-
-def cut_off(url: str) -> Again:
-    """The connection was closed, but the server has not said that nothing follows."""
-    return Again(errors.RetryableError(f"{url} ended a stream before its end", hint="was the server stopped?"))
 
 
 def broken(error: httpx.HTTPError, url: str, *, established: bool) -> errors.OarsmanError | Again:

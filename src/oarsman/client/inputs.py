@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -14,10 +14,10 @@ from oarsman.client.mpijob import MPIJob
 from oarsman.client.places import current_folder
 from oarsman.errors import UsageError, UserError
 from oarsman.manifest import to_yaml
-from oarsman.service.models import Create, JobQuery, SweepSpec
+from oarsman.service.models import Create, EnvironmentSpec, SweepSpec, Value
 
 Wanted = MPIJob | Mapping[str, Any] | Sequence[str] | str | os.PathLike[str]
-_PAGE = 200  # jobs asked for at a time
+V = TypeVar("V", bound=Value)
 _FILES = (".yaml", ".yml", ".json")
 
 
@@ -27,9 +27,9 @@ def create(
     *,
     namespace: str | None,
     here: bool,
-    environment: Mapping[str, str] | str | None,
-    folder: str | os.PathLike[str] | None,
-    replace: bool,
+    environment: Mapping[str, str] | str | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    replace: bool = False,
 ) -> Create:
     """`here`: this machine hands the job in; it inherits the variables and the current folder as from the command."""
     if isinstance(environment, str):  # the name of one, as MPIJob takes it
@@ -99,22 +99,31 @@ def sweep_manifest(wanted: Wanted, changes: Mapping[str, Any]) -> str:
 
 
 def sweep_spec(**given: Any) -> SweepSpec:
-    """Raises UsageError that names what is wrong."""
+    return valid(SweepSpec, {name: value for name, value in given.items() if value is not None})
+
+
+def environment_spec(name: str, requirements: str | Path | Sequence[str], more: Mapping[str, Any]) -> EnvironmentSpec:
+    if isinstance(requirements, Path):
+        requirements = requirements_in(requirements)
+    text = requirements if isinstance(requirements, str) else "\n".join(requirements)
+    return valid(EnvironmentSpec, {"name": name, "requirements": text, **more})
+
+
+def requirements_in(path: Path) -> str:
     try:
-        return SweepSpec(**{name: value for name, value in given.items() if value is not None})
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}", field="requirements") from error
+
+
+def valid(model: type[V], given: Mapping[str, Any], *, depth: int = 2) -> V:
+    """Raises UsageError that names what is wrong: the field, and so many steps into it."""
+    try:
+        return model.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"][:2]))
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"][:depth]))
         raise UsageError(f"{where}: {first['msg']}", field=where) from error
-
-
-def document(created: Create) -> Mapping[str, Any]:
-    return created.document or MPIJob.from_yaml(created.manifest or "").to_dict()
-
-
-def query(namespace: str | None, states: str | Sequence[str], **only: Any) -> JobQuery:
-    several = (states,) if isinstance(states, str) else tuple(states)
-    return JobQuery(namespace=namespace, states=several, limit=_PAGE, **only)
 
 
 def key_of(name: str, namespace: str) -> str:

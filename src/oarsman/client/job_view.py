@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
 
-from pydantic import ValidationError
-
 from oarsman import names
-from oarsman.client import notebook
+from oarsman.client import inputs, notebook
 from oarsman.client.mpijob import MPIJob
-from oarsman.errors import ConflictError, JobFailed, NotFoundError, UsageError
+from oarsman.errors import ConflictError, JobFailed
 from oarsman.job.state import Cause
-from oarsman.service.models import CauseView, Clone, JobSummary, JobView, LogFilter, LogLineView, LogPageView
+from oarsman.service.models import CauseView, JobSummary, JobView, LogFilter, LogPageView
+from oarsman.status.words import ENDED, STOPPED
 from oarsman.text import units
 
 Until = Literal["finished", "succeeded", "failed", "running", "suspended", "deleted"]
 Wish = Until | Callable[[JobSummary], bool]
 _CONDITIONS = {"succeeded": names.SUCCEEDED, "failed": names.FAILED, "suspended": names.SUSPENDED}
-_ENDS = (names.SUCCEEDED, names.FAILED)
 
 
 @dataclass(slots=True)
@@ -68,7 +66,7 @@ class SeenJob:
 
     @property
     def state(self) -> str:
-        """Pending, Queued, Running, Suspended, Restarting, Succeeded, Failed; Stopping or Deleting on the way."""
+        """Pending, Queued, Running, Suspended, Restarting, Stopping or Deleting; then Succeeded, Failed or Stopped."""
         return self.summary.state
 
     @property
@@ -80,7 +78,7 @@ class SeenJob:
 
     @property
     def finished(self) -> bool:
-        return (self._seen.job is not None and ended(self._seen.job)) or self.state in _ENDS
+        return (self._seen.job is not None and ended(self._seen.job)) or self.state in ENDED
 
     def _details(self) -> JobView:
         if self._seen.job is None:
@@ -106,20 +104,11 @@ class SeenJob:
 
 # -- waiting ----------------------------------------------------------------------------------------
 def ended(job: JobView) -> bool:
-    return _holds(job, names.SUCCEEDED) or _holds(job, names.FAILED)
+    return job.summary.state in ENDED or _holds(job, names.SUCCEEDED) or _holds(job, names.FAILED)
 
 
 def _holds(job: JobView, condition: str) -> bool:
     return job.summary.state == condition or any(c.type == condition and c.status for c in job.conditions)
-
-
-def check_wish(wish: Wish) -> None:
-    if not callable(wish) and wish not in ("finished", "running", "deleted", *_CONDITIONS):
-        raise UsageError(
-            f"a job cannot be waited for until '{wish}'",
-            field="until",
-            hint="finished, succeeded, failed, running, suspended, deleted, or a function of its summary",
-        )
 
 
 def reached(job: JobView, wish: Wish) -> bool:
@@ -145,25 +134,20 @@ def settled(job: JobView, wish: Wish, *, check: bool) -> bool:
     return True
 
 
-def gone(key: str, wish: Wish, *, check: bool) -> None:
-    """The job is no more. What was waited for decides whether that is good."""
-    if check and wish != "deleted":
-        raise NotFoundError(f"{key} was deleted")
-
-
 def failure(job: JobView) -> JobFailed:
     """The cause in one line: which rank, where, why."""
-    cause, name = job.cause, job.summary.name
+    cause = job.cause
+    head = f"{job.summary.name} {'stopped' if job.summary.state == STOPPED else 'failed'}"
     why = cause.summary if cause is not None else job.summary.cause or job.summary.message or "nobody knows why"
     if cause is None:
-        return JobFailed(f"{name} failed: {why}")
+        return JobFailed(f"{head}: {why}")
     who = ""
     if cause.rank is not None and f"rank {cause.rank}" not in why:
         who = f"rank {cause.rank}"
     if cause.host and cause.host not in why:
         who = f"{who} on {cause.host}".strip()
     return JobFailed(
-        f"{name} failed: {who}: {why}" if who else f"{name} failed: {why}",
+        f"{head}: {who}: {why}" if who else f"{head}: {why}",
         hint=cause.hint,
         rank=cause.rank,
         host=cause.host,
@@ -176,11 +160,10 @@ def failure(job: JobView) -> JobFailed:
 def happening(job: JobView) -> str:
     """One line about what the job does now."""
     summary, steps = job.summary, {step.name for step in job.timeline}
-    if ended(job):
+    if summary.state in ENDED:
         took = units.took(summary.started or summary.created, summary.ended, datetime.now(UTC))
-        if _holds(job, names.SUCCEEDED):
-            return f"{summary.name}: succeeded after {took}"
-        return f"{summary.name}: failed after {took}" + (f": {summary.cause}" if summary.cause else "")
+        why = f": {summary.cause}" if summary.cause and summary.state != names.SUCCEEDED else ""
+        return f"{summary.name}: {summary.state.lower()} after {took}{why}"
     if summary.state in ("Stopping", "Deleting", "Suspended", "Restarting"):
         return f"{summary.name}: {summary.state.lower()}" + (f": {summary.message}" if summary.message else "")
     if summary.queue_position is not None:
@@ -192,46 +175,13 @@ def happening(job: JobView) -> str:
 
 
 # -- what is asked for --------------------------------------------------------------------------------
-def log_filter(
-    rank: int | Sequence[int] | None,
-    worker: int | Sequence[int] | None,
-    launcher: bool,
-    stream: str | None,
-    search: str | None,
-    attempt: int | None,
-) -> LogFilter:
+def log_filter(rank: int | Sequence[int] | None, worker: int | Sequence[int] | None = None, **more: Any) -> LogFilter:
     def several(given: int | Sequence[int] | None) -> Sequence[int]:
         return () if given is None else (given,) if isinstance(given, int) else tuple(given)
 
-    wanted = {
-        "ranks": several(rank),
-        "workers": several(worker),
-        "launcher": launcher,
-        "stream": stream,
-        "search": search,
-        "attempt": attempt,
-    }
-    try:
-        return LogFilter.model_validate(wanted)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise UsageError(f"{first['loc'][0]}: {first['msg']}", field=str(first["loc"][0])) from error
-
-
-def last_lines(pages: Sequence[LogPageView], count: int) -> Sequence[LogLineView]:
-    """The last lines of pages that were read upwards."""
-    lines = [line for page in reversed(pages) for line in page.lines]
-    return lines[max(len(lines) - count, 0) :]
+    return inputs.valid(LogFilter, {"ranks": several(rank), "workers": several(worker), **more}, depth=1)
 
 
 def pinned(only: LogFilter, page: LogPageView) -> LogFilter:
     """For the same attempt as that page: "the newest" may be another one when it is asked for again."""
     return only.model_copy(update={"attempt": page.attempt or None})
-
-
-def clone_of(job: JobView, name: str | None, changes: dict[str, Any]) -> Clone:
-    """The difference that `changes` make, as the merge patch the service takes."""
-    if not changes:
-        return Clone(name=name)
-    before = MPIJob.from_yaml(job.manifest)
-    return Clone(name=name, patch=before.changed(**changes).patch_from(before))

@@ -11,12 +11,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from html import escape
-from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from oarsman.manifest.problems import visible
 from oarsman.service.models import CauseView, HostView, JobSummary, JobView, QueueEntry, SweepPoint, SweepView
-from oarsman.status.words import for_people
 from oarsman.text import units
 
 T = TypeVar("T")
@@ -29,10 +27,6 @@ def _took(summary: JobSummary) -> str:
     return units.took(summary.started, summary.ended, datetime.now(UTC))
 
 
-def _word(summary: JobSummary) -> str:
-    return for_people(summary.state, summary.reason)
-
-
 def _shape(summary: JobSummary) -> str:
     ranks = f", {summary.ranks} ranks" if summary.ranks is not None else ""
     return f"{summary.workers_ready}/{summary.workers} workers{ranks}"
@@ -41,7 +35,7 @@ def _shape(summary: JobSummary) -> str:
 def job_text(key: str, summary: JobSummary | None) -> str:
     if summary is None:
         return f"<job {visible(key)}>"
-    parts = [f"<job {visible(key)} {_word(summary)}", _shape(summary), _took(summary)]
+    parts = [f"<job {visible(key)} {summary.state}", _shape(summary), _took(summary)]
     if summary.cause or (summary.reason and summary.state not in ("Running", "Succeeded")):
         parts.append(visible(summary.cause or summary.message or summary.reason))
     return ", ".join(part for part in parts if part) + ">"
@@ -78,7 +72,7 @@ def jobs_html(rows: Sequence[JobSummary], total: int) -> str:
 def _row(row: JobSummary) -> Sequence[str]:
     return (
         escape(row.key),
-        _state(_word(row)),
+        _state(row.state),
         f"{row.workers_ready}/{row.workers}",
         "" if row.ranks is None else str(row.ranks),
         escape(row.owner),
@@ -92,7 +86,7 @@ def job_html(key: str, summary: JobSummary | None, job: JobView | None) -> str:
     if summary is None:
         return f"<p>{escape(key)}</p>"
     facts = [_shape(summary), summary.implementation, summary.engine, _took(summary)]
-    head = f"<p><b>{escape(key)}</b> {_state(_word(summary))} {escape(', '.join(f for f in facts if f))}</p>"
+    head = f"<p><b>{escape(key)}</b> {_state(summary.state)} {escape(', '.join(f for f in facts if f))}</p>"
     if job is not None and job.cause is not None:
         return head + cause_html(job.cause)
     why = summary.cause or summary.message
@@ -234,9 +228,7 @@ class LiveLine:
     def __enter__(self) -> LiveLine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._show is not None:
             with suppress(OSError):
                 self._show.end(visible(self._last))
@@ -249,56 +241,52 @@ def in_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-def _way() -> _HtmlPage | _Terminal | _Lines:
+def _way() -> _Lines:
     if in_notebook():
         return _HtmlPage()
     return _Terminal() if sys.stderr is not None and sys.stderr.isatty() else _Lines()
 
 
-class _HtmlPage:
-    """A line of the page that is rewritten in place."""
+class _Lines:
+    """Each is written when it is news."""
 
     def __init__(self) -> None:
-        self._handle: Any = None
+        self._shown: Any = None  # what is rewritten in place
 
     def line(self, text: str) -> None:
-        from IPython import display
-
-        shown = display.HTML(f"<pre>{escape(text)}</pre>")
-        if self._handle is None:
-            self._handle = display.display(shown, display_id=True)
-        elif self._handle is not None:
-            self._handle.update(shown)
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is what the class is for
 
     def end(self, text: str) -> None:
         """The last line stays."""
 
 
-class _Terminal:
-    """A spinner; at the end the last line stays."""
+class _HtmlPage(_Lines):
+    """A line of the page that is rewritten in place."""
 
-    def __init__(self) -> None:
-        self._spinner: Any = None
+    def line(self, text: str) -> None:
+        from IPython import display
+
+        shown = display.HTML(f"<pre>{escape(text)}</pre>")
+        if self._shown is None:
+            self._shown = display.display(shown, display_id=True)
+        else:
+            self._shown.update(shown)
+
+
+class _Terminal(_Lines):
+    """A spinner; at the end the last line stays."""
 
     def line(self, text: str) -> None:
         from rich.console import Console
         from rich.text import Text
 
-        if self._spinner is None:
-            self._spinner = Console(file=sys.stderr).status(Text(text))
-            self._spinner.start()
+        if self._shown is None:
+            self._shown = Console(file=sys.stderr).status(Text(text))
+            self._shown.start()
         else:
-            self._spinner.update(Text(text))
+            self._shown.update(Text(text))
 
     def end(self, text: str) -> None:
-        if self._spinner is not None:
-            self._spinner.stop()
-            print(text, file=sys.stderr)  # noqa: T201 - this is what the class is for
-
-
-class _Lines:
-    def line(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is what the class is for
-
-    def end(self, text: str) -> None:
-        """Every line was written when it was news."""
+        if self._shown is not None:
+            self._shown.stop()
+            super().line(text)

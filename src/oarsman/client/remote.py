@@ -50,7 +50,9 @@ class RemoteService:
         patience = Patience()
         while True:
             try:
-                return http.answer(operation.read, await self._send(request), self.address.url, request.unsure)
+                response = await self._send(request)
+                http.check(response, self.address.url, request.unsure)
+                return http.read(operation.read, response.content, self.address.url)
             except Again as again:
                 await asyncio.sleep(patience.delay(again))
 
@@ -88,8 +90,9 @@ class RemoteService:
                     ended = ended or event.event == "end"
                     if data := http.data_of(event):
                         yield http.read(operation.read, data, self.address.url)
-                if not ended:
-                    raise http.cut_off(self.address.url)
+                if not ended:  # the connection was closed, but the server has not said that nothing follows
+                    text = f"{self.address.url} ended a stream before its end"
+                    raise Again(RetryableError(text, hint="was the server stopped?"))
         except httpx.HTTPError as error:
             raise http.broken(error, self.address.url, established=established) from error
 
@@ -108,7 +111,12 @@ class RemoteService:
                 f"the download from {self.address.url} broke off: {error}", hint="begin again"
             ) from error
 
-    def lines(
+    async def _check(self, response: httpx.Response) -> None:
+        if not response.is_success:
+            await response.aread()
+            http.check(response, self.address.url)
+
+    async def lines(
         self,
         key: str,
         only: LogFilter = ALL_LINES,
@@ -117,12 +125,20 @@ class RemoteService:
         tail: int | None = None,
         follow: bool = False,
     ) -> AsyncGenerator[Sequence[LogLine], None]:
-        return lines(cast(Service, self), key, only, since=since, tail=tail, follow=follow)
-
-    async def _check(self, response: httpx.Response) -> None:
-        if not response.is_success:
-            await response.aread()
-            http.refuse(response, self.address.url)
+        service = cast(Service, self)
+        oldest = stamp(since) if since is not None else ""
+        if tail is not None:
+            last, end = await _last(service, key, only, oldest, tail)
+            yield last
+            if not follow:
+                return
+            only, oldest = only.model_copy(update={"attempt": end.attempt}), ""
+            found = _followed(service, key, only, end.after)
+        else:
+            found = _followed(service, key, only) if follow else _downloaded(service, key, only)
+        async with aclosing(found) as blocks:
+            async for block in blocks:
+                yield [line for line in block if line.stamp >= oldest]
 
 
 def _method(operation: Operation) -> Callable[..., Any]:
@@ -147,24 +163,6 @@ for _operation in operations().values():
 _MOST_LINES = 10_000  # of a page
 
 
-async def lines(
-    service: Service, key: str, only: LogFilter, *, since: datetime | None, tail: int | None, follow: bool
-) -> AsyncGenerator[Sequence[LogLine], None]:
-    oldest = stamp(since) if since is not None else ""
-    if tail is not None:
-        last, end = await _last(service, key, only, oldest, tail)
-        yield last
-        if follow:
-            pinned = only.model_copy(update={"attempt": end.attempt})
-            async with aclosing(service.follow_log(key, pinned, after=end.after)) as pages:
-                async for page in pages:
-                    yield _lines(page)
-        return
-    async with aclosing(_followed(service, key, only) if follow else _downloaded(service, key, only)) as blocks:
-        async for block in blocks:
-            yield [line for line in block if line.stamp >= oldest]
-
-
 async def _last(
     service: Service, key: str, only: LogFilter, oldest: str, tail: int
 ) -> tuple[Sequence[LogLine], LogPageView]:
@@ -182,8 +180,10 @@ def _lines(page: LogPageView) -> list[LogLine]:
     return [LogLine(stamp(line.time), line.rank, line.host, line.stream, line.text) for line in page.lines]
 
 
-async def _followed(service: Service, key: str, only: LogFilter) -> AsyncGenerator[list[LogLine], None]:
-    async with aclosing(service.follow_log(key, only)) as pages:
+async def _followed(
+    service: Service, key: str, only: LogFilter, after: str | None = None
+) -> AsyncGenerator[list[LogLine], None]:
+    async with aclosing(service.follow_log(key, only, after=after)) as pages:
         async for page in pages:
             yield _lines(page)
 

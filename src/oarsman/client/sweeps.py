@@ -4,42 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from oarsman.client import notebook
-from oarsman.client.face import Face, becomes, itself, waits
+from oarsman.client.face import Face, becomes, itself, like, waits
 from oarsman.client.handle import AsyncJobHandle, JobHandle
 from oarsman.errors import JobFailed
 from oarsman.portal import shared
-from oarsman.service import sweep_results
 from oarsman.service.contract import Service
 from oarsman.service.models import SweepPoint, SweepView
+from oarsman.service.sweeps import csv_text, rows
 
 _LOOK_EVERY = 0.5
 _SHARE = 4  # of the time that a look takes; a sweep of thousands of points is looked at less often
 Seeing = Callable[[SweepView], None]
 
 
-@dataclass(slots=True)
-class Seen:
-    """A handle and its synchronous face share it."""
-
-    view: SweepView
-
-
-class SeenSweep:
+class SeenSweep(ABC):
     """What was last seen of a sweep."""
 
-    def __init__(self, seen: Seen) -> None:
-        self._seen = seen
-
     @property
-    def view(self) -> SweepView:
-        return self._seen.view
+    @abstractmethod
+    def view(self) -> SweepView: ...
 
     @property
     def key(self) -> str:
@@ -64,7 +54,7 @@ class SeenSweep:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """The same as CSV, written to a file if one is named."""
-        text = sweep_results.csv_text(self.view)
+        text = csv_text(self.view)
         if path is not None:
             Path(path).write_text(text, "utf-8")
         return text
@@ -76,23 +66,12 @@ class SeenSweep:
         return notebook.sweep_html(self.view)
 
 
-class Results(Sequence[dict[str, Any]]):
+class Results(notebook.Table[dict[str, Any]]):
     """Rows that a notebook shows as a table; `pandas.DataFrame(handle.results())` makes a frame of them."""
 
     def __init__(self, view: SweepView) -> None:
+        super().__init__(rows(view))
         self._view = view
-        self._rows = sweep_results.rows(view)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._rows[index]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __eq__(self, other: object) -> bool:
-        return self._rows == list(other) if isinstance(other, Sequence) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]  # as for any list
 
     def __repr__(self) -> str:
         return notebook.sweep_text(self._view)
@@ -105,11 +84,14 @@ class AsyncSweepHandle(SeenSweep):
     """Made by an `AsyncClient`. What it says is what was last seen; `await refresh()` looks again."""
 
     def __init__(self, service: Service, view: SweepView) -> None:
-        super().__init__(Seen(view))
-        self._service = service
+        self._service, self._view = service, view
+
+    @property
+    def view(self) -> SweepView:
+        return self._view
 
     def _see(self, view: SweepView) -> AsyncSweepHandle:
-        self._seen.view = view
+        self._view = view
         return self
 
     async def refresh(self) -> AsyncSweepHandle:
@@ -132,16 +114,27 @@ class AsyncSweepHandle(SeenSweep):
             seeing(view)
         return self
 
-    async def _becoming(self, seconds: float | None, *, check: bool) -> AsyncGenerator[SweepView, None]:
-        pace = _Pace(self.key, seconds)
+    async def _becoming(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+        *,
+        check: bool = False,
+    ) -> AsyncGenerator[SweepView, None]:
+        deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            with pace:
-                await self.refresh()
+            began = time.monotonic()
+            await self.refresh()
+            took = time.monotonic() - began
             yield self.view
             if self.state != "Running":
-                _check(self.view, check)
-                return
-            await asyncio.sleep(pace.pause())
+                break
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"sweep {self.key} goes on after {timeout:g} seconds")
+            await asyncio.sleep(max(_LOOK_EVERY, took * _SHARE))
+        if check and self.state != "Succeeded":
+            wrong = [point for point in self.points if point.state != "Succeeded"]
+            why = f"point {wrong[0].index}: {wrong[0].cause or wrong[0].state}"
+            raise JobFailed(f"sweep {self.key}: {len(wrong)} of {self.view.total} points did not succeed; {why}")
 
     async def stop(self) -> AsyncSweepHandle:
         """End what runs, and hand in nothing more."""
@@ -159,22 +152,20 @@ class AsyncSweepHandle(SeenSweep):
 class SweepHandle(Face[AsyncSweepHandle], SeenSweep):
     """Made by a `Client`. What it says is what was last seen; `refresh()` looks again."""
 
-    def __init__(self, of: AsyncSweepHandle) -> None:
-        Face.__init__(self, of)
-        SeenSweep.__init__(self, of._seen)
+    @property
+    def view(self) -> SweepView:
+        return self._of.view
 
     refresh = itself(AsyncSweepHandle.refresh)
     job = becomes(AsyncSweepHandle.job, JobHandle, "JobHandle")
 
-    def wait(
-        self, timeout: float | None = None, *, check: bool = False, seeing: Seeing = lambda _: None
-    ) -> SweepHandle:
-        with closing(shared().iterate(self._of._becoming(timeout, check=check))) as views:
+    @like(AsyncSweepHandle.wait)
+    def wait(self, *args: Any, seeing: Seeing = lambda _: None, **kwargs: Any) -> SweepHandle:
+        with closing(shared().iterate(self._of._becoming(*args, **kwargs))) as views:
             for view in views:
                 seeing(view)
         return self
 
-    wait.__doc__ = AsyncSweepHandle.wait.__doc__
     stop = itself(AsyncSweepHandle.stop)
     resume = itself(AsyncSweepHandle.resume)
     delete = waits(AsyncSweepHandle.delete)
@@ -200,30 +191,3 @@ class Sweeps(Face[AsyncSweeps]):
 
     list = waits(AsyncSweeps.list)
     get = becomes(AsyncSweeps.get, SweepHandle, "SweepHandle")
-
-
-class _Pace:
-    """How long to wait between looks; raises TimeoutError when the time is up."""
-
-    def __init__(self, key: str, timeout: float | None) -> None:
-        self._key, self._timeout = key, timeout
-        self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._began = self._took = 0.0
-
-    def __enter__(self) -> None:
-        self._began = time.monotonic()
-
-    def __exit__(self, *_: object) -> None:
-        self._took = time.monotonic() - self._began
-
-    def pause(self) -> float:
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            raise TimeoutError(f"sweep {self._key} goes on after {self._timeout:g} seconds")
-        return max(_LOOK_EVERY, self._took * _SHARE)
-
-
-def _check(view: SweepView, check: bool) -> None:
-    if check and view.state != "Succeeded":
-        wrong = [point for point in view.points if point.state != "Succeeded"]
-        why = f"point {wrong[0].index}: {wrong[0].cause or wrong[0].state}"
-        raise JobFailed(f"sweep {view.key}: {len(wrong)} of {view.total} points did not succeed; {why}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.job.job import ApiVersion, Job, Role
+from oarsman.job.job import ApiVersion, Job
 from oarsman.service.models import Template
 from oarsman.text.catalogue import N_
 
@@ -76,7 +76,10 @@ def completed(job: Job) -> Document:
     document["metadata"].setdefault("namespace", job.namespace)
     spec = document["spec"]
     spec.setdefault("slotsPerWorker", job.slots_per_worker)
-    _policy(spec, job)
+    policy = spec["runPolicy"] = dict(spec.get("runPolicy") or {})
+    if "cleanPodPolicy" not in spec:  # v1's older place for it
+        policy.setdefault("cleanPodPolicy", job.run_policy.clean_pod_policy.value)
+    policy.setdefault("suspend", job.run_policy.suspend)
     if job.api_version is ApiVersion.V2BETA1:
         spec.setdefault("mpiImplementation", job.implementation.value)
         spec.setdefault("launcherCreationPolicy", job.launcher_creation.value)
@@ -85,20 +88,9 @@ def completed(job: Job) -> Document:
     roles = spec.get("mpiReplicaSpecs") or {}
     for name, role in (("Launcher", job.launcher), ("Worker", job.worker)):
         if role is not None and isinstance(roles.get(name), dict):
-            _role(roles[name], role)
+            roles[name].setdefault("replicas", role.replicas)
+            roles[name].setdefault("restartPolicy", role.restart_policy.value)
     return document
-
-
-def _policy(spec: Document, job: Job) -> None:
-    policy = spec["runPolicy"] = dict(spec.get("runPolicy") or {})
-    if "cleanPodPolicy" not in spec:  # v1's older place for it
-        policy.setdefault("cleanPodPolicy", job.run_policy.clean_pod_policy.value)
-    policy.setdefault("suspend", job.run_policy.suspend)
-
-
-def _role(document: Document, role: Role) -> None:
-    document.setdefault("replicas", role.replicas)
-    document.setdefault("restartPolicy", role.restart_policy.value)
 
 
 _SEEDS = "seeds"  # in the examples of the tree; an installed package has them beside the starters

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from oarsman.backends.base import Backend
 from oarsman.errors import NotFoundError
 from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted
+from oarsman.service.job_index import job_there
 from oarsman.service.models import BuildLogView, EnvironmentSpec, EnvironmentView, Identity
 from oarsman.service.rights import Action, may, require
 
@@ -45,29 +46,23 @@ class EnvironmentService:
         return BuildLogView(text=found.text, after=found.after, ended=found.ended)
 
     async def _view(self, record: EnvironmentRecord) -> EnvironmentView:
-        return view_of(replace(record, used_by=tuple([key for key in record.used_by if await self._knows(key)])))
+        return EnvironmentView(
+            spec=EnvironmentSpec(**asdict(record.wanted)),
+            state=record.state,
+            message=record.message,
+            owner=record.owner,
+            created=record.created_at,
+            built=record.built_at,
+            digest=record.digest,
+            python=record.python,
+            packages=record.packages,
+            size_bytes=record.size_bytes,
+            used_by=[key for key in record.used_by if await self._knows(key)],
+        )
 
     async def _knows(self, key: str) -> bool:
         """Jobs that the caller may not see do not exist for it, here as elsewhere."""
         if may(self.identity, Action.SEE):
             return True
-        try:
-            return may(self.identity, Action.SEE, (await self._jobs.get(key)).owner)
-        except NotFoundError:
-            return False
-
-
-def view_of(record: EnvironmentRecord) -> EnvironmentView:
-    return EnvironmentView(
-        spec=EnvironmentSpec(**asdict(record.wanted)),
-        state=record.state,
-        message=record.message,
-        owner=record.owner,
-        created=record.created_at,
-        built=record.built_at,
-        digest=record.digest,
-        python=record.python,
-        packages=record.packages,
-        size_bytes=record.size_bytes,
-        used_by=record.used_by,
-    )
+        job = await job_there(self._jobs, key)
+        return job is not None and may(self.identity, Action.SEE, job.owner)

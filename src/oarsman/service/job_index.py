@@ -11,12 +11,12 @@ import logging
 import time
 from bisect import bisect_left, insort
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from oarsman.backends.base import Backend, Batch, JobRecord
-from oarsman.errors import OarsmanError, RetryableError
+from oarsman.errors import NotFoundError, OarsmanError, RetryableError
 from oarsman.service import views
 from oarsman.service.models import JobSummary, QueueEntry
 from oarsman.text.sentence import Text
@@ -28,6 +28,13 @@ _MOST_PENDING = 2_000  # keys a subscriber may be behind before it is told to st
 _MOST_MENDED = 200  # changes at once that an order is mended for; with more it is cheaper to sort again
 _MOST_MADE = 256
 T = TypeVar("T")
+
+
+async def job_there(jobs: Backend, key: str) -> JobRecord | None:
+    """The job; None: there is none of that name."""
+    with suppress(NotFoundError):
+        return await jobs.get(key)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ class Subscription:
         return IndexChanges(pending) if pending else None
 
     def close(self) -> None:
-        self._job_index.unsubscribe(self)
+        self._job_index._subscriptions.discard(self)
 
 
 class Rows(Protocol):
@@ -204,10 +211,8 @@ class JobIndex:
         return self._orders[by]
 
     def once(self, what: Hashable, make: Callable[[], T]) -> T:
-        if what in self._made:
-            known: T = self._made[what]
-            return known
-        version, value = self._version, make()
+        version = self._version
+        value: T = self._made[what] if what in self._made else make()
         if version == self._version and len(self._made) < _MOST_MADE:
             self._made[what] = value
         return value
@@ -221,9 +226,6 @@ class JobIndex:
         if self._answered.is_set():
             subscription.changed.set()
         return subscription
-
-    def unsubscribe(self, subscription: Subscription) -> None:
-        self._subscriptions.discard(subscription)
 
     async def changes(self, silence: float | None = None) -> AsyncGenerator[IndexChanges | None, None]:
         """What changes; None: nothing did for so many seconds. Raises what keeps the jobs from being known."""
@@ -270,53 +272,41 @@ class JobIndex:
         """The keys to tell of."""
         told, swaps = [], []
         for key in [*made, *gone]:
-            before = self._entries.get(key)
-            if self._merge(key, made.get(key)):
+            before, after = self._entries.get(key), made.get(key)
+            if before is after or (before and after and before.summary.revision > after.summary.revision):
+                continue  # nobody knew it, or what is known is newer
+            if after is None:
+                del self._entries[key]
+            else:
+                self._entries[key] = after
+            if before is None or after is None or before.summary != after.summary:
                 told.append(key)
-            after = self._entries.get(key)
-            if before is not after:
-                swaps.append((before, after))
+            swaps.append((before, after))
         if len(swaps) > _MOST_MENDED:
             self._orders.clear()
         self._orders = {by: _mended(order, by, swaps) for by, order in self._orders.items()}
         return told
 
-    def _merge(self, key: str, entry: IndexEntry | None) -> bool:
-        """Whether there is something to tell of."""
-        known = self._entries.get(key)
-        if entry is None:
-            return self._entries.pop(key, None) is not None
-        if known is not None and known.summary.revision > entry.summary.revision:
-            return False
-        self._entries[key] = entry
-        return known is None or known.summary != entry.summary
-
     # -- the task ------------------------------------------------------------------------------------
     async def _follow(self) -> None:
-        error: OarsmanError
+        error: OarsmanError = RetryableError(Text("nobody tells of changes among the jobs any more"))
         try:
             async with aclosing(self._jobs.follow()) as batches:
                 async for batch in batches:
                     made = await asyncio.to_thread(_entries, batch) if batch.whole else _entries(batch)
                     self._take(made, batch.gone, whole=batch.whole)
                     self._answered.set()
-            error = RetryableError(Text("nobody tells of changes among the jobs any more"))
-        except asyncio.CancelledError:
-            self._fail(RetryableError(Text("nobody tells of changes among the jobs any more")))
-            raise
         except OarsmanError as problem:
             error = problem
         except Exception as problem:
             log.exception("following the jobs failed")
             error = RetryableError(Text("following the jobs failed: {why}", why=problem))
-        self._fail(error)
-
-    def _fail(self, error: OarsmanError) -> None:
-        self._error, self._failed_at = error, self._now()
-        self._task = None
-        self._answered.set()
-        for subscription in self._subscriptions:
-            subscription.tell((), reset=True)
+        finally:
+            self._error, self._failed_at = error, self._now()
+            self._task = None
+            self._answered.set()
+            for subscription in self._subscriptions:
+                subscription.tell((), reset=True)
 
     async def close(self) -> None:
         """Whoever listens is told that it is over."""

@@ -48,12 +48,12 @@ class Facets(NamedTuple):
 
 def facets(rows: Rows, visible: Visible, viewer: Hashable) -> Facets:
     """Found once for all who see the same (`viewer`), and again when a job has changed."""
-    return rows.once(("facets", viewer), lambda: _facets(rows, visible))
 
+    def found() -> Facets:
+        seen = {(row.owner, row.namespace, row.engine) for row in (e.summary for e in rows.entries() if visible(e))}
+        return Facets(*(sorted({found[n] for found in seen} - {""}) for n in range(3)))
 
-def _facets(rows: Rows, visible: Visible) -> Facets:
-    seen = {(row.owner, row.namespace, row.engine) for row in (e.summary for e in rows.entries() if visible(e))}
-    return Facets(*(sorted({found[n] for found in seen} - {""}) for n in range(3)))
+    return rows.once(("facets", viewer), found)
 
 
 def queue(rows: Rows, visible: Visible) -> Sequence[QueueEntry]:
@@ -89,18 +89,13 @@ def matches(query: JobQuery, visible: Visible) -> Visible:
         tests.insert(0, lambda entry: words in entry.text)
     if states:
         tests.insert(0, lambda entry: entry.summary.state.lower() in states)
-    for field in ("namespace", "owner", "engine", "sweep"):
-        value = getattr(query, field)
-        if value is not None:
-            value = names.PLACE_ALIASES.get(value, value) if field == "engine" else value
-            tests.insert(0, _equals(field, value))
+    engine = names.PLACE_ALIASES.get(query.engine, query.engine) if query.engine is not None else None
+    given = {"namespace": query.namespace, "owner": query.owner, "engine": engine, "sweep": query.sweep}
+    if exact := [(field, value) for field, value in given.items() if value is not None]:
+        tests.insert(0, lambda entry: all(getattr(entry.summary, field) == value for field, value in exact))
     if len(tests) < 2:
         return tests[0] if tests else everything
     return lambda entry: all(test(entry) for test in tests)
-
-
-def _equals(field: str, value: str) -> Visible:
-    return lambda entry: bool(getattr(entry.summary, field) == value)
 
 
 def _cursor(sort: str, by: str, last: IndexEntry) -> str:
@@ -148,22 +143,17 @@ class Glance:
 
 def glance(rows: Rows, visible: Visible, viewer: Hashable) -> Glance:
     """Counted once for all who see the same (`viewer`): however many look, jobs are gone through once per change."""
-    return rows.once(("glance", viewer), lambda: _counted(rows, visible))
 
+    def counted() -> Glance:
+        seen = [entry.summary for entry in rows.entries() if visible(entry)]
+        failed = ((row.ended, row.key, row) for row in seen if row.state == names.FAILED and row.ended is not None)
+        newest = nlargest(_MOST_FAILURES, failed, key=lambda found: found[:2])
+        return Glance(
+            Counter(row.state for row in seen),
+            [RecentFailure(key=key, ended=ended, cause=row.cause or row.message) for ended, key, row in newest],
+        )
 
-def _failed(row: JobSummary) -> bool:
-    """What somebody stopped is no failure that anybody has to look into."""
-    return row.state == names.FAILED and row.reason != names.REASON_STOPPED
-
-
-def _counted(rows: Rows, visible: Visible) -> Glance:
-    seen = [entry.summary for entry in rows.entries() if visible(entry)]
-    failed = ((row.ended, row.key, row) for row in seen if _failed(row) and row.ended is not None)
-    newest = nlargest(_MOST_FAILURES, failed, key=lambda found: found[:2])
-    return Glance(
-        Counter(row.state for row in seen),
-        [RecentFailure(key=key, ended=ended, cause=row.cause or row.message) for ended, key, row in newest],
-    )
+    return rows.once(("glance", viewer), counted)
 
 
 class ToldJobs:
@@ -180,14 +170,10 @@ class ToldJobs:
             self._known.clear()
             yield JobChange(reset=True)
         for key in news.keys:
-            change = self._change(key, self._job_index.get(key))
-            if change is not None:
-                yield change
-
-    def _change(self, key: str, entry: IndexEntry | None) -> JobChange | None:
-        if entry is not None and self._wanted(entry):
-            if self._known.get(key) == entry.summary.revision and entry.summary.revision:
-                return None
-            self._known[key] = entry.summary.revision
-            return JobChange(changed=entry.summary)
-        return JobChange(removed=key) if self._known.pop(key, None) is not None else None
+            entry = self._job_index.get(key)
+            if entry is None or not self._wanted(entry):
+                if self._known.pop(key, None) is not None:
+                    yield JobChange(removed=key)
+            elif not entry.summary.revision or self._known.get(key) != entry.summary.revision:
+                self._known[key] = entry.summary.revision
+                yield JobChange(changed=entry.summary)

@@ -55,7 +55,6 @@ class Operation:
     tag: str
     title: str = ""  # in OpenAPI; empty: made from the id
     status: int = 200
-    refuses: tuple[int, ...] = ()  # with which other statuses than those of every route
     noted: str = ""  # in the audit log, as this; empty: it changes nothing
     about: str = "{key}"
     unsure: str = ""  # asking twice may do it twice; the words say what nobody knows after a break
@@ -112,6 +111,13 @@ class Operation:
 
     # -- what is answered ----------------------------------------------------------------------------
     @property
+    def refuses(self) -> Sequence[int]:
+        """With which other statuses than those of every route: not there, not now, too much."""
+        absent = self.method != "PUT" and ("{" in self.path or self.noted)  # what is put need not be there
+        asked = {404: absent, 409: self.noted, 413: self.body is not None or self.whole_body}
+        return [status for status, possible in asked.items() if possible]
+
+    @property
     def answer(self) -> Any:
         """The type of the answer, or of one answer of a stream."""
         kind = self._types["return"]
@@ -150,12 +156,13 @@ class Operation:
 
 
 def operation(
-    method: str, path: str, id: str, *, tag: str, at: Mapping[str, Any] | None = None, **more: Any
+    method: str, path: str, id: str, *, tag: str | None = None, at: Mapping[str, Any] | None = None, **more: Any
 ) -> Callable[[F], F]:
-    """Declares a method of `Service` to be an operation."""
+    """Declares a method of `Service` to be an operation; `tag`: what it is about, if that is not what its path says."""
 
     def declared(ask: F) -> F:
-        ask.__dict__["operation"] = Operation(ask=ask, method=method, path=path, id=id, tag=tag, at=at or {}, **more)
+        of = tag or path.split("/")[1]
+        ask.__dict__["operation"] = Operation(ask=ask, method=method, path=path, id=id, tag=of, at=at or {}, **more)
         return ask
 
     return declared

@@ -88,7 +88,11 @@ class OutputService:
         await self._may_see(key)
         async with aclosing(self._jobs.logs(key, views.log_query(only))) as blocks:
             async for lines in blocks:
-                yield "".join(map(_as_text, lines)).encode("utf-8", "replace")
+                said = (
+                    f"{line.stamp} {'-' if line.rank is None else line.rank} {line.host} {line.stream} {line.text}\n"
+                    for line in lines
+                )
+                yield "".join(said).encode("utf-8", "replace")
 
     async def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]:
         await self._may_see(key)
@@ -123,7 +127,3 @@ async def _if_known(asked: Awaitable[T]) -> T | None:
     with suppress(OarsmanError, OSError):
         return await asked
     return None
-
-
-def _as_text(line: LogLine) -> str:
-    return f"{line.stamp} {'-' if line.rank is None else line.rank} {line.host} {line.stream} {line.text}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -15,25 +15,24 @@ from oarsman.errors import ManifestError, OarsmanError, Problem, UsageError
 from oarsman.job.job import Job
 from oarsman.job.mpi import hostfile
 from oarsman.manifest import documents, job_from_document, to_yaml
+from oarsman.plan import placement
 from oarsman.service import views
 from oarsman.service.documents import completed
 from oarsman.service.models import Create, FitView, PreviewView, ProblemView
 from oarsman.text.sentence import Text, sentences
 
-_MOST = 1000
-_LONGEST = 63
+_MOST_COPIES = 1000
+_LONGEST_NAME = 63
+_MOST_PLACED = 16_384  # ranks that a preview lists
 
 
 def copies(name: str) -> Iterator[str]:
     """x-2, x-3 and so on; of x-7, x-8 and so on."""
     stem, _, number = name.rpartition("-")
     stem, first = (stem, int(number) + 1) if stem and number.isdecimal() and len(number) < 4 else (name, 2)
-    for copy in range(first, first + _MOST):
+    for copy in range(first, first + _MOST_COPIES):
         ending = f"-{copy}"
-        yield stem[: _LONGEST - len(ending)].rstrip("-.") + ending
-
-
-_MOST_PLACED = 16_384  # ranks that a preview lists
+        yield stem[: _LONGEST_NAME - len(ending)].rstrip("-.") + ending
 
 
 def one_document(wanted: Create) -> dict[str, Any]:
@@ -55,13 +54,14 @@ def one_document(wanted: Create) -> dict[str, Any]:
 
 
 async def preview(
-    jobs: Backend, wanted: Create, *, environment: Mapping[str, str], folder: Path, asks: str | None = None
+    jobs: Backend, wanted: Create, *, environment: Mapping[str, str], folder: Awaitable[Path], asks: str | None = None
 ) -> PreviewView:
-    """`asks`: somebody who may not see everybody's jobs; None: one who may."""
+    """`asks`: somebody who may not see everybody's jobs; None: one who may. A folder that is not there is a problem."""
     try:
+        where = await folder
         document = one_document(wanted)
         job = job_from_document(document)
-        launch_line, hosts, placed, warnings = await _given(jobs, job, environment, folder)
+        launch_line, hosts, placed, warnings = await _given(jobs, job, environment, where)
     except ManifestError as error:
         return _with_problems(error, wanted.manifest or "")
     except UsageError as error:
@@ -86,7 +86,7 @@ async def preview(
         note = Text("whether it fits is not known: {why}", why=error.message)
         return view.model_copy(update={"warnings": [*view.warnings, note]})
     if fit.machines:  # of an inventory: hosts of the job may share one, and mpirun is told their addresses
-        placed = dict(enumerate(views.planned_ranks(job, fit.machines)[:_MOST_PLACED]))
+        placed = dict(enumerate(placement.planned(job, fit.machines)[:_MOST_PLACED]))
         view = view.model_copy(update={"placement": views.hosts_with_ranks(placed), "hostfile": ""})
     refused = jobs.refusals(job) if isinstance(jobs, Refuses) else ()
     crowded = _on_one_host(jobs) and view.ranks is not None and view.ranks > fit.total.cpus > 0
@@ -133,7 +133,7 @@ async def _given(
     if not _on_one_host(jobs):
         line = shlex.join(job.launcher.container.argv)
         hosts = hostfile(job.implementation, job.hosts, job.slots_per_worker)
-        return line, hosts, dict(enumerate(views.planned_ranks(job))), []
+        return line, hosts, dict(enumerate(placement.planned(job))), []
     found = await jobs.preview(job.document, environment=environment, folder=folder)
     warnings = list(found.not_honoured)
     if not found.mpi and not job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may have one

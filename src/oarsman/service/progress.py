@@ -107,13 +107,16 @@ _MOST_NAMES: Final = 24
 _MOST_RANKS: Final = 10_000
 _MOST_JOBS: Final = 32  # whose reading is kept
 _SECOND: Final = len("2026-01-01T00:00:00")
-_UNKNOWN_RANK: Final = 1 << 62  # comes behind every real one
 
 
 class _Point(NamedTuple):
     stamp: str
     value: float
     step: float | None
+
+    @property
+    def model(self) -> MetricPoint:
+        return MetricPoint(time=datetime.fromisoformat(self.stamp), value=self.value, step=self.step)
 
 
 @dataclass(slots=True)
@@ -196,39 +199,33 @@ class LogAccount:
         self._series: dict[str, _Thinned] = {}
         self._ranks: dict[int, _Rank] = {}
 
-    def note(self, line: LogLine) -> None:
-        rank = self._rank(line)
-        if rank is not None:
-            rank.heard(line.stamp)
-        found = told(line.text)
-        if found is None:
-            return
-        if rank is not None and found.step is not None:
-            rank.reached(found.step)
-        for name, value in found.values.items():
-            series = self._series_of(name, line.rank)
-            if series is not None:
-                series.add(_Point(line.stamp, value, found.step if name != STEP else None))
+    def note(self, lines: Sequence[LogLine]) -> None:
+        for line in lines:
+            rank = self._rank(line)
+            if rank is not None:
+                rank.heard(line.stamp)
+            found = told(line.text)
+            if found is None:
+                continue
+            if rank is not None and found.step is not None:
+                rank.reached(found.step)
+            for name, value in found.values.items():
+                series = self._series_of(name, line.rank)
+                if series is not None:
+                    series.add(_Point(line.stamp, value, found.step if name != STEP else None))
 
     def _rank(self, line: LogLine) -> _Rank | None:
-        if line.rank is None:
-            return None
-        known = self._ranks.get(line.rank)
-        if known is None and len(self._ranks) < _MOST_RANKS:
-            known = self._ranks[line.rank] = _Rank(line.host)
-        return known
+        if line.rank is not None and line.rank not in self._ranks and len(self._ranks) < _MOST_RANKS:
+            self._ranks[line.rank] = _Rank(line.host)
+        return self._ranks.get(line.rank) if line.rank is not None else None
 
     def _series_of(self, name: str, rank: int | None) -> _Thinned | None:
         """Where every rank says the same thing, the lowest one speaks for all."""
         known = self._series.get(name)
-        if known is not None and known.rank == rank:
-            return known
-        if known is None and len(self._series) >= _MOST_NAMES:
-            return None
-        if known is None or _order(rank) < _order(known.rank):
+        lower = known is not None and rank is not None and (known.rank is None or rank < known.rank)
+        if lower or (known is None and len(self._series) < _MOST_NAMES):
             known = self._series[name] = _Thinned(rank)
-            return known
-        return None
+        return known if known is not None and known.rank == rank else None
 
     # -- as models -----------------------------------------------------------------------------------
     def series(self) -> Sequence[MetricSeries]:
@@ -236,7 +233,7 @@ class LogAccount:
         often = [(name, found) for name, found in self._series.items() if found.count > 1]
         often.sort(key=lambda one: one[0] in (STEP, EPOCH))
         return [
-            MetricSeries(name=name, rank=found.rank, points=[_point(point) for point in found.thin()])
+            MetricSeries(name=name, rank=found.rank, points=[point.model for point in found.thin()])
             for name, found in often[:MOST_SERIES]
         ]
 
@@ -247,28 +244,20 @@ class LogAccount:
             places.setdefault(number, RankView(rank=number, host=rank.host))
         nothing = _Rank("")
         reasons = behind({number: self._ranks.get(number, nothing).pace for number in places if running}, now)
-        return [self._rank_view(places[number], reasons.get(number, "")) for number in sorted(places)]
-
-    def _rank_view(self, place: RankView, reason: str) -> RankProgress:
-        rank = self._ranks.get(place.rank) or _Rank("")
-        return RankProgress(
-            rank=place.rank,
-            host=place.host,
-            state=place.state,
-            exit_code=place.exit_code,
-            lines=rank.lines,
-            last_output=_time(rank.last),
-            step=rank.step,
-            behind=reason,
-        )
-
-
-def _order(rank: int | None) -> int:
-    return _UNKNOWN_RANK if rank is None else rank
-
-
-def _point(point: _Point) -> MetricPoint:
-    return MetricPoint(time=datetime.fromisoformat(point.stamp), value=point.value, step=point.step)
+        return [
+            RankProgress(
+                rank=number,
+                host=place.host,
+                state=place.state,
+                exit_code=place.exit_code,
+                lines=rank.lines,
+                last_output=_time(rank.last),
+                step=rank.step,
+                behind=reasons.get(number, ""),
+            )
+            for number, place in sorted(places.items())
+            for rank in [self._ranks.get(number, nothing)]
+        ]
 
 
 class _Followed:
@@ -297,14 +286,8 @@ class _Followed:
         if self._reading is None or await self._began_again(jobs, record, self._reading):
             self._reading, self._account = LogReading(jobs, record.job.key), LogAccount()
         async with aclosing(self._reading.news()) as pages:
-            async for lines in pages:
-                await asyncio.to_thread(self._note, self._account, lines)
-
-    @staticmethod
-    def _note(account: LogAccount, lines: Sequence[LogLine]) -> None:
-        """Looking at ten thousand lines takes too long for the event loop."""
-        for line in lines:
-            account.note(line)
+            async for lines in pages:  # looking at ten thousand takes too long for the event loop
+                await asyncio.to_thread(self._account.note, lines)
 
     @staticmethod
     async def _began_again(jobs: Backend, record: JobRecord, reading: LogReading) -> bool:

@@ -20,30 +20,11 @@ from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
-from oarsman.service import documents, listing, preview, views
+from oarsman.service import documents, listing, models, preview, views
 from oarsman.service.documents import for_another_run, merged
 from oarsman.service.environments import EnvironmentService
-from oarsman.service.job_index import JobIndex, Rows, RowsRead
+from oarsman.service.job_index import JobIndex, Rows, RowsRead, job_there
 from oarsman.service.listing import ToldJobs, glance
-from oarsman.service.models import (
-    ALL_JOBS,
-    Clone,
-    Converted,
-    Create,
-    HostView,
-    Identity,
-    JobChange,
-    JobList,
-    JobQuery,
-    JobView,
-    Overview,
-    PlanView,
-    PreviewView,
-    ProblemView,
-    QueueEntry,
-    ServerInfo,
-    Template,
-)
 from oarsman.service.output import OutputService
 from oarsman.service.preview import copies
 from oarsman.service.rights import Action, may, require
@@ -67,7 +48,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
     def __init__(
         self,
         jobs: Backend,
-        identity: Identity,
+        identity: models.Identity,
         job_index: JobIndex | None = None,
         *,
         accounts: bool = False,
@@ -98,7 +79,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         return lambda entry: allowed(entry.summary.owner)
 
     @property
-    def _viewer(self) -> Identity | None:
+    def _viewer(self) -> models.Identity | None:
         """Those who see the same share what was counted for one of them; None: whoever sees everything."""
         return None if may(self.identity, Action.SEE) else self.identity
 
@@ -120,8 +101,8 @@ class JobService(OutputService, EnvironmentService, SweepService):
         return record
 
     # -- the place -----------------------------------------------------------------------------------
-    async def info(self) -> ServerInfo:
-        return ServerInfo(
+    async def info(self) -> models.ServerInfo:
+        return models.ServerInfo(
             version=__version__,
             engine=self._jobs.place,
             home=self._jobs.home,
@@ -129,26 +110,27 @@ class JobService(OutputService, EnvironmentService, SweepService):
             me=self.identity,
         )
 
-    async def hosts(self) -> Sequence[HostView]:
+    async def hosts(self) -> Sequence[models.HostView]:
         require(self.identity, Action.LOOK)
-        found = [HostView.of(host) for host in await self._jobs.hosts()]
+        found = [models.HostView.of(host) for host in await self._jobs.hosts()]
         if may(self.identity, Action.SEE):
             return found
         sees = self.sees
         mine = {entry.summary.key for entry in (await self._rows()).entries() if sees(entry)}
         return [views.discreet(host, mine) for host in found]
 
-    async def queue(self) -> Sequence[QueueEntry]:
+    async def queue(self) -> Sequence[models.QueueEntry]:
         rows, sees = await self._rows(), self.sees
         return rows.once(("queue", self._viewer), lambda: listing.queue(rows, sees))
 
-    async def overview(self) -> Overview:
+    async def overview(self) -> models.Overview:
         found = glance(await self._rows(), self.sees, self._viewer)
-        hosts = [HostView.of(host) for host in await self._jobs.hosts()]
+        hosts = [models.HostView.of(host) for host in await self._jobs.hosts()]
         used = [host.used for host in hosts if host.used is not None]
-        return Overview(
+        room = [host.total if host.state == "ready" else host.held for host in hosts]  # one that gets no more jobs
+        return models.Overview(
             states=found.states,
-            total=views.summed([views.room_of(host) for host in hosts]),
+            total=views.summed(room),
             held=views.summed([host.held for host in hosts]),
             used=views.summed(used) if used else None,
             failures=found.lately(self._now() - _LATELY),
@@ -170,7 +152,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
             raise no_namespace(namespace)
         return await asyncio.to_thread(RowsRead, records)  # of ten thousand jobs that takes seconds
 
-    async def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
+    async def jobs(self, query: models.JobQuery = models.ALL_JOBS) -> models.JobList:
         """Without a job index, all jobs are read for the first page; the others are of the same."""
         known: Mapping[str, JobRecord] = {}
         rows: Rows
@@ -196,33 +178,25 @@ class JobService(OutputService, EnvironmentService, SweepService):
     async def facets(self) -> listing.Facets:
         return listing.facets(await self._rows(), self.sees, self._viewer)
 
-    async def job(self, key: str) -> JobView:
+    async def job(self, key: str) -> models.JobView:
         return views.whole_job(await self._seen(key))
 
-    async def create(self, wanted: Create) -> JobView:
+    async def create(self, wanted: models.Create) -> models.JobView:
         require(self.identity, Action.CREATE)
         document = preview.one_document(wanted)
-        if wanted.replace:
-            await self._may_replace(document)
+        there = await job_there(self._jobs, self._key_of(document)) if wanted.replace else None
+        if there is not None and not may(self.identity, Action.CHANGE, there.owner):
+            raise ConflictError(
+                Text("there is a job {key} already", key=there.job.key),
+                field="metadata.name",
+                hint=Text("give this one another name"),
+            )
         return await self._submit(
             document,
             folder=await self._chosen_folder(wanted.folder),
             environment=wanted.environment,
             replace=wanted.replace,
         )
-
-    async def _may_replace(self, document: Mapping[str, Any]) -> None:
-        key = self._key_of(document)
-        try:
-            record = await self._jobs.get(key)
-        except NotFoundError:
-            return
-        if not may(self.identity, Action.CHANGE, record.owner):
-            raise ConflictError(
-                Text("there is a job {key} already", key=key),
-                field="metadata.name",
-                hint=Text("give this one another name"),
-            )
 
     def _key_of(self, document: Mapping[str, Any]) -> str:
         metadata = document["metadata"]
@@ -236,7 +210,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         environment: Mapping[str, str] | None = None,
         replace: bool = False,
         owner: str | None = None,
-    ) -> JobView:
+    ) -> models.JobView:
         record = await self._jobs.submit(
             document,
             environment={**self._surroundings(), **(environment or {})},
@@ -252,42 +226,40 @@ class JobService(OutputService, EnvironmentService, SweepService):
     async def _chosen_folder(self, asked: str | None) -> Path:
         if asked is None:
             return self._folder or Path.cwd()
-        folder = Path(asked)
         if isinstance(self._jobs, StartsInFolder) and not await self._jobs.has_folder(asked):
             raise UsageError(
                 Text("{path} is not a folder of this machine", path=f"{asked!r}"),
                 field="folder",
                 hint=Text("write a whole path"),
             )
-        return folder
+        return Path(asked)
 
-    def _told(self, record: JobRecord) -> JobView:
+    def _told(self, record: JobRecord) -> models.JobView:
         """The answer to a change; the job index learns of it, so that the list shown next is not older."""
-        if self._job_index is not None:
-            self._job_index.learn(record)
+        self._learn(record)
         return views.whole_job(record)
 
     async def delete(self, key: str) -> None:
         await self._changing(key)
         await self._jobs.delete(key)
 
-    async def scale(self, key: str, workers: int) -> JobView:
+    async def scale(self, key: str, workers: int) -> models.JobView:
         await self._changing(key)
         return self._told(await self._jobs.scale(key, workers))
 
-    async def suspend(self, key: str) -> JobView:
+    async def suspend(self, key: str) -> models.JobView:
         await self._changing(key)
         return self._told(await self._jobs.suspend(key))
 
-    async def resume(self, key: str) -> JobView:
+    async def resume(self, key: str) -> models.JobView:
         await self._changing(key)
         return self._told(await self._jobs.resume(key))
 
-    async def stop(self, key: str) -> JobView:
+    async def stop(self, key: str) -> models.JobView:
         await self._changing(key)
         return self._told(await self._jobs.stop(key))
 
-    async def rerun(self, key: str) -> JobView:
+    async def rerun(self, key: str) -> models.JobView:
         record = await self._changing(key)
         if not record.status.finished:
             raise ConflictError(
@@ -300,7 +272,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
             owner=record.owner,
         )
 
-    async def clone(self, key: str, wanted: Clone) -> JobView:
+    async def clone(self, key: str, wanted: models.Clone) -> models.JobView:
         record = await self._seen(key)
         require(self.identity, Action.CREATE)
         document = merged(for_another_run(record.job.document), wanted.patch)
@@ -315,11 +287,11 @@ class JobService(OutputService, EnvironmentService, SweepService):
             return await self._submit(document, folder=folder)
         return await self._submit_under_free_name(document, record.job.name, folder)
 
-    async def _submit_under_free_name(self, document: dict[str, Any], name: str, folder: Path) -> JobView:
+    async def _submit_under_free_name(self, document: dict[str, Any], name: str, folder: Path) -> models.JobView:
         """Somebody may be quicker; then the next name is tried."""
         for copy in copies(name):
             document["metadata"]["name"] = copy
-            if await self._taken(self._key_of(document)):
+            if await job_there(self._jobs, self._key_of(document)) is not None:
                 continue
             with suppress(ConflictError):
                 return await self._submit(document, folder=folder)
@@ -327,18 +299,11 @@ class JobService(OutputService, EnvironmentService, SweepService):
             Text("there are too many copies of {name}", name=name), field="name", hint=Text("choose a name")
         )
 
-    async def _taken(self, key: str) -> bool:
-        try:
-            await self._jobs.get(key)
-        except NotFoundError:
-            return False
-        return True
-
     # -- as they change ------------------------------------------------------------------------------
-    def wanted(self, query: JobQuery) -> listing.Visible:
+    def wanted(self, query: models.JobQuery) -> listing.Visible:
         return listing.matches(query, self.sees)
 
-    async def changes(self, query: JobQuery = ALL_JOBS) -> AsyncGenerator[JobChange, None]:
+    async def changes(self, query: models.JobQuery = models.ALL_JOBS) -> AsyncGenerator[models.JobChange, None]:
         """Without a job index, one is kept for as long as somebody listens."""
         job_index = self._job_index or JobIndex(self._jobs)
         told = ToldJobs(job_index, self.wanted(query))
@@ -351,7 +316,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
             if job_index is not self._job_index:
                 await job_index.close()
 
-    async def watch(self, key: str) -> AsyncGenerator[JobView, None]:
+    async def watch(self, key: str) -> AsyncGenerator[models.JobView, None]:
         """A job that somebody else makes under the same name is not shown to those who may not see it."""
         await self._seen(key)
         texts = views.Texts()
@@ -361,31 +326,22 @@ class JobService(OutputService, EnvironmentService, SweepService):
                     yield views.whole_job(record, texts)
 
     # -- before it runs ------------------------------------------------------------------------------
-    async def preview(self, wanted: Create) -> PreviewView:
+    async def preview(self, wanted: models.Create) -> models.PreviewView:
         require(self.identity, Action.LOOK)
-        try:
-            folder = await self._chosen_folder(wanted.folder)
-        except UsageError as error:
-            wrong = ProblemView(field=error.field or "", message=error.message, hint=error.hint)
-            return PreviewView(problems=[wrong])
-        return await preview.preview(
-            self._jobs,
-            wanted,
-            environment=self._surroundings(),
-            folder=folder,
-            asks=self._viewer.name if self._viewer is not None else None,
-        )
+        asks = self._viewer.name if self._viewer is not None else None
+        folder = self._chosen_folder(wanted.folder)
+        return await preview.preview(self._jobs, wanted, environment=self._surroundings(), folder=folder, asks=asks)
 
-    async def plan(self, wanted: Create) -> PlanView:
+    async def plan(self, wanted: models.Create) -> models.PlanView:
         require(self.identity, Action.LOOK)
         environment = {**self._surroundings(), **wanted.environment}
         folder = await self._chosen_folder(wanted.folder)
-        return PlanView.of(await preview.planned(self._jobs, preview.one_document(wanted), environment, folder))
+        return models.PlanView.of(await preview.planned(self._jobs, preview.one_document(wanted), environment, folder))
 
-    async def templates(self) -> Sequence[Template]:
+    async def templates(self) -> Sequence[models.Template]:
         return documents.all_templates()
 
-    async def convert(self, document: Mapping[str, Any], api_version: str) -> Converted:
+    async def convert(self, document: Mapping[str, Any], api_version: str) -> models.Converted:
         try:
             target = ApiVersion(api_version if "/" in api_version else f"{names.GROUP}/{api_version}")
         except ValueError:
@@ -396,4 +352,4 @@ class JobService(OutputService, EnvironmentService, SweepService):
             ) from None
         job_from_document(document)
         found = convert_manifest(to_yaml([document]), "document", target)
-        return Converted(manifest=found.text, losses=found.losses)
+        return models.Converted(manifest=found.text, losses=found.losses)

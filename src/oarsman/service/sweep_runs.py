@@ -23,16 +23,13 @@ from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanE
 from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, number_in, sweep_of
 from oarsman.manifest import job_from_document
 from oarsman.manifest.source import read
-from oarsman.status.words import STOPPED, for_people, reason, state
+from oarsman.service.job_index import job_there
+from oarsman.status.words import ENDED, STOPPED, state
 from oarsman.text.sentence import Text
 
 _ROUNDS = 10  # of looking for points that somebody else handed in while they were being stopped
 Told = Callable[[JobRecord], object]
 Mine = Callable[[JobRecord], bool]
-
-
-def _everybodys(_: JobRecord) -> bool:
-    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +40,7 @@ class Handing:
     folder: Path
     owner: str | None = None
     told: Told = lambda _: None
-    mine: Mine = _everybodys
+    mine: Mine = lambda _: True
 
 
 class SweepRunner:
@@ -53,12 +50,8 @@ class SweepRunner:
     # -- finding -------------------------------------------------------------------------------------
     async def found(self, key: str) -> Sweep | None:
         """What its first job says; None where that job is gone, or is none of a sweep."""
-        namespace, _, name = key.partition("/")
-        try:
-            record = await self._jobs.get(Sweep(name=name, namespace=namespace, manifest="").job_key(0))
-        except NotFoundError:
-            return None
-        return spec_of(record)
+        first = await job_there(self._jobs, first_job(key))
+        return spec_of(first) if first is not None else None
 
     async def records(self, key: str) -> list[JobRecord]:
         """Its jobs. Costs a look at every job of the namespace."""
@@ -66,47 +59,40 @@ class SweepRunner:
         return [record for record in await self._jobs.list(namespace) if sweep_of(record.job) == name]
 
     # -- beginning -----------------------------------------------------------------------------------
-    async def begin(self, wanted: Sweep, handing: Handing, known: Iterable[JobRecord] | None = None) -> Drive:
+    async def begin(self, wanted: Sweep, handing: Handing) -> Drive:
         """Everything that is wrong with any point is told before the first one is handed in, which this does not do.
 
-        Raises ConflictError where another sweep has that name. `known`: its jobs, for those who know them already.
+        Raises ConflictError where another sweep has that name.
         """
         check(wanted)
         template, wanted = read_template(wanted, self._jobs.home)
         points = wanted.all_points()
         for index, parameters in enumerate(points):
             check_point(document_of(wanted, template, index, parameters), index, parameters)
-        await self._refuse_another(wanted)
-        found = await self.records(wanted.key) if known is None else known
-        return Drive(self._jobs, wanted, template, points, found, handing)
-
-    async def _refuse_another(self, wanted: Sweep) -> None:
-        try:
-            record = await self._jobs.get(wanted.job_key(0))
-        except NotFoundError:
-            return
-        there = spec_of(record)
+        first = await job_there(self._jobs, wanted.job_key(0))
+        there = spec_of(first) if first is not None else wanted
         if there is None or not there.same_as(wanted):
             raise ConflictError(
                 Text("there is another sweep {key} already", key=wanted.key),
                 field="name",
                 hint=Text("give this one another name, or delete the other"),
             )
+        return Drive(self._jobs, wanted, template, points, await self.records(wanted.key), handing)
 
-    async def resume(self, key: str, handing: Handing, known: Iterable[JobRecord] | None = None) -> Drive:
+    async def resume(self, key: str, handing: Handing) -> Drive:
         """Raises NotFoundError where there is no such sweep, ConflictError where nobody knows what it was."""
         wanted = await self.found(key)
         if wanted is None:
-            if not (await self.records(key) if known is None else list(known)):
+            if not await self.records(key):
                 raise NotFoundError(Text("there is no sweep {key}", key=key))
             raise ConflictError(
                 Text("the first job of {key} is gone, and with it what the sweep was", key=key),
                 hint=Text("begin it again as it was begun: what has ended is not repeated"),
             )
-        return await self.begin(wanted, handing, known)
+        return await self.begin(wanted, handing)
 
     # -- ending --------------------------------------------------------------------------------------
-    async def stop(self, key: str, mine: Mine = _everybodys, told: Told = lambda _: None) -> int:
+    async def stop(self, key: str, mine: Mine = lambda _: True, told: Told = lambda _: None) -> int:
         """Stop whatever has not ended, also what somebody hands in meanwhile. How many that were.
 
         `mine`: which jobs the caller may change; `told` hears of each that is stopped.
@@ -123,7 +109,7 @@ class SweepRunner:
                 break
         return count
 
-    async def delete(self, key: str, mine: Mine = _everybodys) -> int:
+    async def delete(self, key: str, mine: Mine = lambda _: True) -> int:
         """The first job goes last: until then somebody could still resume."""
         found = sorted(filter(mine, await self.records(key)), key=lambda record: record.job.name, reverse=True)
         for record in found:
@@ -178,7 +164,7 @@ class Drive:
         return found
 
     def _see(self, record: JobRecord) -> None:
-        self.states[self._index(record)] = word(record)
+        self.states[self._index(record)] = state(record.status)
 
     # -- handing in ----------------------------------------------------------------------------------
     async def hand_in(self, most: int | None = None) -> None:
@@ -280,11 +266,11 @@ class Drive:
         index = index_of(self.sweep.name, name) if namespace == self.sweep.namespace else None
         if index is None or index not in self.states:
             return
-        try:
-            self._see(await self._jobs.get(key))
-        except NotFoundError:
-            del self.states[index]
-            self.interrupted = self.interrupted or index not in self.todo
+        if (record := await job_there(self._jobs, key)) is not None:
+            self._see(record)
+            return
+        del self.states[index]
+        self.interrupted = self.interrupted or index not in self.todo
 
     async def give_up(self) -> None:
         """Hand in nothing more, and go on waiting for what runs."""
@@ -298,20 +284,15 @@ class Drive:
             self._waiting.cancel()
 
 
-ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
-
-
-def word(record: JobRecord) -> str:
-    """The state of a point."""
-    return for_people(state(record.status), reason(record.status))
+def first_job(sweep: str) -> str:
+    """The key of the job that says what a sweep is."""
+    namespace, _, name = sweep.partition("/")
+    return Sweep(name=name, namespace=namespace, manifest="").job_key(0)
 
 
 def was_stopped(record: JobRecord) -> bool:
     """By somebody, or is about to be: it has not come to an end of its own."""
-    failed = record.status.condition(names.FAILED)
-    if record.status.finished:
-        return failed is not None and failed.status and failed.reason == names.REASON_STOPPED
-    return record.stop_requested
+    return state(record.status) == STOPPED if record.status.finished else record.stop_requested
 
 
 def spec_of(record: JobRecord) -> Sweep | None:
@@ -329,17 +310,8 @@ def read_template(sweep: Sweep, home: str) -> tuple[Mapping[str, Any], Sweep]:
     if problems:
         raise ManifestError(problems)
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise ManifestError(
-            [
-                Problem(
-                    source="manifest",
-                    line=1,
-                    column=1,
-                    field="",
-                    message=Text("a sweep takes one MPIJob, as a mapping"),
-                )
-            ]
-        )
+        wrong = Text("a sweep takes one MPIJob, as a mapping")
+        raise ManifestError([Problem(source="manifest", line=1, column=1, field="", message=wrong)])
     template: dict[str, Any] = documents[0].value
     metadata = template.get("metadata")
     theirs = metadata.get("namespace") if isinstance(metadata, dict) else None

@@ -7,21 +7,23 @@ with points left can be resumed.
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from oarsman import names
 from oarsman.backends.base import Backend, JobRecord
 from oarsman.errors import ConflictError, NotFoundError, OarsmanError, RetryableError
 from oarsman.job.sweep import NOT_SUBMITTED, Sweep, index_of, pattern_of
-from oarsman.service.job_index import IndexEntry, JobIndex, Rows
+from oarsman.service.job_index import IndexEntry, JobIndex, Rows, job_there
 from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
 from oarsman.service.rights import Action, may, require
-from oarsman.status.words import STOPPED, for_people
+from oarsman.status.words import ENDED, STOPPED
 from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ log = logging.getLogger("oarsman.sweeps")
 _AGAIN_AFTER_SECONDS = 5.0
 _LAST_WORDS_SECONDS = 10.0
 _MOST_KNOWN = 1_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a text that begins so is run by spreadsheets
+_FACTS = ("state", "metric", "duration_seconds", "attempts", "started", "ended", "cause", "job")
 
 
 class Sweeping:
@@ -53,9 +57,7 @@ class Sweeping:
         """Of the sweep whose first job this is. Read once: it never changes."""
         if uid in self._known:
             return self._known[uid]
-        try:
-            record = await jobs.get(key)
-        except NotFoundError:
+        if (record := await job_there(jobs, key)) is None:
             return None
         from oarsman.service.sweep_runs import spec_of
 
@@ -111,10 +113,6 @@ class Sweeping:
             await self.end(key)
 
 
-_ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
-_WRITING = (names.RUNNING, names.RESTARTING)
-
-
 class SweepService:
     _jobs: Backend
     identity: Identity
@@ -128,7 +126,7 @@ class SweepService:
         @property
         def _viewer(self) -> Identity | None: ...
         async def _rows(self, namespace: str | None = None) -> Rows: ...
-        async def _seen(self, key: str) -> JobRecord: ...
+        async def _changing(self, key: str) -> JobRecord: ...
         def _surroundings(self) -> Mapping[str, str]: ...
         async def _chosen_folder(self, asked: str | None) -> Path: ...
 
@@ -147,12 +145,15 @@ class SweepService:
         return sorted(found, key=lambda view: (view.created, view.key), reverse=True)
 
     async def sweep(self, key: str) -> SweepView:
-        jobs = (await self._groups(key.partition("/")[0])).get(key)
-        if not jobs:
-            raise NotFoundError(
-                Text("there is no sweep {key}", key=key), hint=Text("`oarsman sweep list` shows those there are")
-            )
-        return await self._sweep_view(key, jobs, points=True)
+        return await self._sweep_view(key, await self._jobs_of(key), points=True)
+
+    async def _jobs_of(self, key: str) -> Mapping[int, JobSummary]:
+        """By their points; at least one."""
+        if jobs := (await self._groups(key.partition("/")[0])).get(key):
+            return jobs
+        raise NotFoundError(
+            Text("there is no sweep {key}", key=key), hint=Text("`oarsman sweep list` shows those there are")
+        )
 
     async def _groups(self, namespace: str | None = None) -> Mapping[str, Mapping[int, JobSummary]]:
         """The jobs of each sweep, found once for all who see the same. Not everybody may look at every namespace."""
@@ -167,11 +168,24 @@ class SweepService:
         words = Counter(point_state(jobs.get(index)) for index in range(len(parameters)))
         pattern = pattern_of(spec.metric) if points and spec is not None and spec.metric else None
 
-        async def metric(job: JobSummary | None) -> float | None:
-            if pattern is None or job is None or point_state(job) not in (*_ENDED, *_WRITING):
-                return None
-            ended = job.ended is not None
-            return await self._sweeping.metrics.of(self._jobs, job.key, job.uid, pattern, ended=ended)
+        async def point(index: int) -> SweepPoint:
+            job, key, values, metric = jobs.get(index), sweep.job_key(index), parameters[index], None
+            if job is None:
+                return SweepPoint(index=index, parameters=values, key=key, state=NOT_SUBMITTED)
+            if pattern is not None and job.state in (*ENDED, names.RUNNING, names.RESTARTING):
+                ended = job.ended is not None
+                metric = await self._sweeping.metrics.of(self._jobs, job.key, job.uid, pattern, ended=ended)
+            return SweepPoint(
+                index=index,
+                parameters=values,
+                key=key,
+                state=job.state,
+                cause=job.cause,
+                started=job.started,
+                ended=job.ended,
+                attempts=job.attempt,
+                metric=metric,
+            )
 
         sweep = spec or Sweep(name=name, namespace=namespace, manifest="")
         oldest = first or min(jobs.values(), key=lambda job: job.created)
@@ -186,12 +200,7 @@ class SweepService:
             states=dict(words),
             parameters=sweep.parameters,
             metric=sweep.metric,
-            points=[
-                _point(sweep.job_key(index), index, values, jobs.get(index), await metric(jobs.get(index)))
-                for index, values in enumerate(parameters)
-            ]
-            if points
-            else (),
+            points=[await point(index) for index in range(len(parameters))] if points else (),
         )
 
     # -- changing ------------------------------------------------------------------------------------
@@ -209,12 +218,10 @@ class SweepService:
 
     async def _not_anothers(self, key: str) -> None:
         """A sweep is what its first job says: nobody gets at one by a job that only calls itself a point of it."""
-        namespace, _, name = key.partition("/")
-        try:
-            first = await self._jobs.get(Sweep(name=name, namespace=namespace, manifest="").job_key(0))
-        except NotFoundError:
-            return
-        if not may(self.identity, Action.CHANGE, first.owner):
+        from oarsman.service.sweep_runs import first_job
+
+        first = await job_there(self._jobs, first_job(key))
+        if first is not None and not may(self.identity, Action.CHANGE, first.owner):
             raise ConflictError(
                 Text("there is a sweep {key} already", key=key), field="name", hint=Text("give this one another name")
             )
@@ -256,13 +263,8 @@ class SweepService:
 
     async def _first(self, key: str) -> JobRecord:
         """Its first job that is there, which the caller may change."""
-        jobs = (await self._groups(key.partition("/")[0])).get(key)
-        if not jobs:
-            raise NotFoundError(
-                Text("there is no sweep {key}", key=key), hint=Text("`oarsman sweep list` shows those there are")
-            )
-        record = await self._seen(jobs[min(jobs)].key)
-        require(self.identity, Action.CHANGE, record.owner)
+        jobs = await self._jobs_of(key)
+        record = await self._changing(jobs[min(jobs)].key)
         await self._not_anothers(key)
         return record
 
@@ -304,39 +306,74 @@ def _grouped(entries: Sequence[IndexEntry], sees: Visible) -> Mapping[str, Mappi
 
 
 def point_state(job: JobSummary | None) -> str:
-    """That of its job; one that was stopped did not fail."""
-    if job is None:
-        return NOT_SUBMITTED
-    return for_people(job.state, job.reason)
+    return NOT_SUBMITTED if job is None else job.state
 
 
 def state_of(words: Mapping[str, int], *, driven: bool) -> str:
     """Of a sweep whose points have these states. `driven`: somebody here hands in those that have no job."""
     waiting = words.get(NOT_SUBMITTED, 0) + words.get(STOPPED, 0)
-    if any(word not in (NOT_SUBMITTED, *_ENDED) for word in words) or (driven and words.get(NOT_SUBMITTED)):
+    if any(word not in (NOT_SUBMITTED, *ENDED) for word in words) or (driven and words.get(NOT_SUBMITTED)):
         return names.RUNNING
     if waiting:
         return STOPPED
     return names.FAILED if words.get(names.FAILED) else names.SUCCEEDED
 
 
-def _point(
-    key: str,
-    index: int,
-    parameters: Mapping[str, str | int | float | bool],
-    job: JobSummary | None,
-    metric: float | None,
-) -> SweepPoint:
-    if job is None:
-        return SweepPoint(index=index, parameters=parameters, key=key, state=NOT_SUBMITTED)
-    return SweepPoint(
-        index=index,
-        parameters=parameters,
-        key=key,
-        state=point_state(job),
-        cause=job.cause,
-        started=job.started,
-        ended=job.ended,
-        attempts=job.attempt,
-        metric=metric,
-    )
+# -- results as rows and as CSV ------------------------------------------------------------------------
+def rows(view: SweepView) -> list[dict[str, Any]]:
+    """The parameters of each point first, then what became of it."""
+    return [
+        {
+            "point": point.index,
+            **{_column(name): point.parameters.get(name) for name in view.parameters},
+            "state": point.state,
+            "metric": point.metric,
+            "duration_seconds": seconds(point),
+            "attempts": point.attempts,
+            "started": point.started,
+            "ended": point.ended,
+            "cause": point.cause,
+            "job": point.key,
+        }
+        for point in view.points
+    ]
+
+
+def seconds(point: SweepPoint) -> float | None:
+    """How long it took, once it has ended."""
+    if point.started is None or point.ended is None:
+        return None
+    return round((point.ended - point.started).total_seconds(), 3)
+
+
+def _column(parameter: str) -> str:
+    return f"parameter_{parameter}" if parameter in ("point", *_FACTS) else parameter
+
+
+def csv_text(view: SweepView) -> str:
+    file = io.StringIO()
+    columns = ["point", *map(_column, view.parameters), *_FACTS]
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    for one in rows(view):
+        writer.writerow([_cell(one[name]) for name in columns])
+    return file.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA) and not _number(value) else value
+    moment = getattr(value, "isoformat", None)
+    return moment(timespec="milliseconds") if moment is not None else value
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -13,38 +13,22 @@ from oarsman.job.sweep import sweep_of
 from oarsman.manifest import to_yaml
 from oarsman.plan import placement
 from oarsman.plan.capacity.gang import asked_by, needed_by, priority_of
+from oarsman.service import models
 from oarsman.service.documents import as_given, completed
-from oarsman.service.models import (
-    AmountsView,
-    AttemptView,
-    CauseView,
-    ConditionView,
-    HostView,
-    JobSummary,
-    JobView,
-    LogFilter,
-    LogLineView,
-    LogPageView,
-    QueueEntry,
-    RankView,
-    Step,
-)
 from oarsman.status import words
 from oarsman.status.codec import to_wire
 from oarsman.store.logs import stamp
 
-QUEUED_STEP = "queued"
 _MOST_MACHINES = 4  # named in a row
 _MOST_RANKS = 16_384  # rows of the rank table; beyond it nobody reads them
 
 
 # -- jobs -------------------------------------------------------------------------------------------
-def summary(record: backend.JobRecord) -> JobSummary:
+def summary(record: backend.JobRecord) -> models.JobSummary:
     """A row of the jobs page. Cheap: ten thousand of them are made when a server starts."""
     job, status = record.job, record.status
-    asked = asked_by(job)
-    attempt = status.attempt
-    return JobSummary(
+    asked, attempt, scheduling = asked_by(job), status.attempt, job.run_policy.scheduling
+    return models.JobSummary(
         key=job.key,
         name=job.name,
         namespace=job.namespace,
@@ -59,7 +43,7 @@ def summary(record: backend.JobRecord) -> JobSummary:
         sweep=sweep_of(job),
         api_version=job.api_version.value,
         implementation=job.implementation.value,
-        queue=_queue(job),
+        queue=scheduling.queue if scheduling is not None else "",
         priority=priority_of(job),
         queue_position=status.queue.position if status.queue is not None else None,
         workers=job.workers,
@@ -93,26 +77,21 @@ def ranks_asked_for(job: Job) -> int | None:
     return hosts * (line.per_node or job.slots_per_worker)
 
 
-def _queue(job: Job) -> str:
-    scheduling = job.run_policy.scheduling
-    return scheduling.queue if scheduling is not None else ""
-
-
-def waiting(record: backend.JobRecord) -> QueueEntry | None:
+def waiting(record: backend.JobRecord) -> models.QueueEntry | None:
     """Its place in the queue, for a job that has one."""
     place = record.status.queue
     if place is None or record.status.finished or record.deleting:
         return None
     queued = record.status.condition(names.QUEUED)
     wanted = needed_by(record.job)
-    return QueueEntry(
+    return models.QueueEntry(
         key=record.job.key,
         position=place.position,
         priority=priority_of(record.job),
         reason=place.reason,
         since=queued.since if queued is not None else record.created_at,
         owner=record.owner,
-        wanted=AmountsView(cpus=float(wanted.cpus), memory_bytes=int(wanted.memory), gpus=wanted.gpus),
+        wanted=models.AmountsView(cpus=float(wanted.cpus), memory_bytes=int(wanted.memory), gpus=wanted.gpus),
     )
 
 
@@ -130,15 +109,15 @@ class Texts:
         return self._texts
 
 
-def whole_job(record: backend.JobRecord, texts: Texts | None = None) -> JobView:
+def whole_job(record: backend.JobRecord, texts: Texts | None = None) -> models.JobView:
     status = record.status
     given, complete = (texts or Texts()).of(record.job)
-    return JobView(
+    return models.JobView(
         summary=summary(record),
-        conditions=[ConditionView.of(found) for found in status.conditions],
+        conditions=[models.ConditionView.of(found) for found in status.conditions],
         timeline=_timeline(status),
-        attempts=[AttemptView.of(found) for found in status.attempts],
-        cause=CauseView.of(status.cause) if status.cause is not None else None,
+        attempts=[models.AttemptView.of(found) for found in status.attempts],
+        cause=models.CauseView.of(status.cause) if status.cause is not None else None,
         ranks=list(ranks(record)),
         machines=dict(status.machines),
         manifest=given,
@@ -171,35 +150,30 @@ def _machines(status: domain.Status) -> str:
     return ", ".join(found[:_MOST_MACHINES]) + more
 
 
-def _timeline(status: domain.Status) -> list[Step]:
+def _timeline(status: domain.Status) -> list[models.Step]:
     """In the order of time; of a job that waits, also since when."""
     steps = dict(status.timeline)
     queued = status.condition(names.QUEUED)
     if queued is not None and queued.status:
-        steps.setdefault(QUEUED_STEP, queued.since)
-    return [Step(name=name, time=time) for name, time in sorted(steps.items(), key=lambda step: step[1])]
+        steps.setdefault("queued", queued.since)
+    return [models.Step(name=name, time=time) for name, time in sorted(steps.items(), key=lambda step: step[1])]
 
 
-def ranks(record: backend.JobRecord) -> Iterator[RankView]:
+def ranks(record: backend.JobRecord) -> Iterator[models.RankView]:
     """Every rank that was seen or is planned. What is not known of one is left empty, not guessed."""
     job, status = record.job, record.status
     seen = status.placement
-    planned = planned_ranks(job, status.machines)
+    planned = placement.planned(job, status.machines)
     culprit = status.cause.rank if status.cause is not None else None
     for rank in range(min(max(len(planned), max(seen, default=-1) + 1), _MOST_RANKS)):
         meant = planned[rank] if rank < len(planned) else None
-        yield RankView(
+        yield models.RankView(
             rank=rank,
             host=seen.get(rank, meant or ""),
             planned_host=meant,
             state=_rank_state(status, rank in seen),
             exit_code=_rank_exit(status, rank, culprit),
         )
-
-
-def planned_ranks(job: Job, machines: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Host of each rank, where the launch line says enough to know."""
-    return placement.planned(job, machines)
 
 
 def _rank_state(status: domain.Status, seen: bool) -> str:
@@ -215,22 +189,19 @@ def _rank_exit(status: domain.Status, rank: int, culprit: int | None) -> int | N
 
 
 # -- what a job said and did --------------------------------------------------------------------------
-def log_page(page: backend.LogPage) -> LogPageView:
-    return LogPageView(
-        lines=[_line(placed) for placed in page.lines], before=page.before, after=page.after, attempt=page.attempt
-    )
-
-
-def _line(placed: backend.PlacedLine) -> LogLineView:
-    line = placed.line
-    return LogLineView(
-        after=placed.after,
-        time=line.time,
-        rank=line.rank,
-        host=line.host,
-        stream="err" if line.stream == "err" else "out",
-        text=encodable(line.text),
-    )
+def log_page(page: backend.LogPage) -> models.LogPageView:
+    lines = [
+        models.LogLineView(
+            after=placed.after,
+            time=placed.line.time,
+            rank=placed.line.rank,
+            host=placed.line.host,
+            stream="err" if placed.line.stream == "err" else "out",
+            text=encodable(placed.line.text),
+        )
+        for placed in page.lines
+    ]
+    return models.LogPageView(lines=lines, before=page.before, after=page.after, attempt=page.attempt)
 
 
 def encodable(text: str) -> str:
@@ -238,7 +209,7 @@ def encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def log_query(only: LogFilter) -> backend.LogQuery:
+def log_query(only: models.LogFilter) -> backend.LogQuery:
     return backend.LogQuery(
         ranks=tuple(only.ranks),
         workers=tuple(only.workers),
@@ -258,22 +229,14 @@ def hosts_with_ranks(ranks: Mapping[int, str]) -> dict[str, list[int]]:
 
 
 # -- the place -----------------------------------------------------------------------------------------
-NOBODYS = ""  # the key of a holding that is somebody else's
-
-
-def discreet(host: HostView, mine: set[str]) -> HostView:
+def discreet(host: models.HostView, mine: set[str]) -> models.HostView:
     """What others hold stays visible as an amount, whose it is does not."""
-    holdings = [held if held.key in mine else held.model_copy(update={"key": NOBODYS}) for held in host.holdings]
+    holdings = [held if held.key in mine else held.model_copy(update={"key": ""}) for held in host.holdings]
     return host.model_copy(update={"holdings": holdings})
 
 
-def room_of(host: HostView) -> AmountsView:
-    """Of a host that gets no jobs, no more than what they have of it."""
-    return host.total if host.state == "ready" else host.held
-
-
-def summed(found: Sequence[AmountsView]) -> AmountsView:
-    return AmountsView(
+def summed(found: Sequence[models.AmountsView]) -> models.AmountsView:
+    return models.AmountsView(
         cpus=sum(one.cpus for one in found),
         memory_bytes=sum(one.memory_bytes for one in found),
         gpus=sum(one.gpus for one in found),

@@ -13,20 +13,22 @@ PENDING: Final = "Pending"
 STOPPING: Final = "Stopping"
 DELETING: Final = "Deleting"
 STOPPED: Final = "Stopped"
+ENDED: Final = (names.SUCCEEDED, names.FAILED, STOPPED)
 
 
 def state(status: Status, *, deleting: bool = False, stop_requested: bool = False) -> str:
-    """One word; what the user has just asked for comes before what still is."""
+    """One word; what the user has just asked for comes before what still is.
+
+    A job that somebody stopped has the condition Failed, which other programs know; it did what people wanted.
+    """
     if deleting:
         return DELETING
     if stop_requested and not status.finished:
         return STOPPING
-    return PENDING if status.phase == names.CREATED else status.phase
-
-
-def for_people(state: str, reason: str) -> str:
-    """A job that somebody stopped has failed as far as programs are concerned; people did what they wanted."""
-    return STOPPED if state == names.FAILED and reason == names.REASON_STOPPED else state
+    phase = status.phase
+    if phase == names.FAILED and reason(status) == names.REASON_STOPPED:
+        return STOPPED
+    return PENDING if phase == names.CREATED else phase
 
 
 def reason(status: Status) -> str:

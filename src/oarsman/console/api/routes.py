@@ -19,7 +19,7 @@ from oarsman.console.api.problems import responses
 from oarsman.console.api.sse import HEARTBEAT_SECONDS, STILL_HERE, Events, event
 from oarsman.console.console import Context, RequestContext
 from oarsman.errors import NotFoundError, UsageError
-from oarsman.service import JobService, sweep_results, views
+from oarsman.service import JobService, sweeps, views
 from oarsman.service.contract import Namespace, operations
 from oarsman.service.job_index import JobIndex
 from oarsman.service.listing import ToldJobs
@@ -305,7 +305,7 @@ async def get_results(
     """A row per point, for a spreadsheet."""
     view = await context.service.sweep(f"{namespace}/{name}")
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-    return Response(sweep_results.csv_text(view), media_type="text/csv", headers=headers)
+    return Response(sweeps.csv_text(view), media_type="text/csv", headers=headers)
 
 
 # -- the description of the API, as it is served and as it lies in deploy/openapi.json ------------------

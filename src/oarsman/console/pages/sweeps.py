@@ -19,14 +19,14 @@ from oarsman.console.console import Console
 from oarsman.console.pages import shell
 from oarsman.console.pages.context import PageContext
 from oarsman.console.parts import job_rows, widgets, words
-from oarsman.console.parts.widgets import BADGES, sure
+from oarsman.console.parts.widgets import STATES, sure
 from oarsman.console.parts.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
 from oarsman.service.models import SweepPoint, SweepView
 from oarsman.text.catalogue import N_
 
 _DONE = (("Succeeded", "is-good"), ("Failed", "is-bad"), ("Stopped", "is-idle"))
-_STATES = {**BADGES, N_("NotSubmitted"): ("more_horiz", "is-idle")}
+_STATES = {**STATES, N_("NotSubmitted"): ("more_horiz", "is-idle")}
 _WAITING = ("NotSubmitted", "Queued", "Pending")
 _LABELS = "#7d8a97"  # readable on light and on dark
 _DOTS = "#2f8fbf"

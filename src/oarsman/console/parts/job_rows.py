@@ -16,10 +16,9 @@ from urllib.parse import quote, urlencode
 from starlette.datastructures import QueryParams
 
 from oarsman.console.parts import words
-from oarsman.console.parts.widgets import BADGES, STATES, milliseconds
+from oarsman.console.parts.widgets import STATES, milliseconds
 from oarsman.console.parts.words import Words
 from oarsman.service.models import JobQuery, JobSummary
-from oarsman.status.words import for_people
 
 ROWS = 25
 NEWEST_FIRST = "-created"
@@ -154,8 +153,7 @@ def columns(say: Words, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def row(say: Words, one: JobSummary) -> dict[str, Any]:
-    state = for_people(one.state, one.reason)
-    icon, colour = BADGES.get(state, ("help", "is-idle"))
+    icon, colour = STATES.get(one.state, ("help", "is-idle"))
     counts = one.started is not None and one.ended is None and one.state != "Suspended"
     return {
         "key": one.key,
@@ -163,7 +161,7 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         "name": one.name,
         "namespace": one.namespace,
         "description": one.description,
-        "state": say(state),
+        "state": say(one.state),
         "icon": icon,
         "colour": colour,
         **_why(say, one.cause or one.message),

@@ -30,10 +30,8 @@ STATES = {
     N_("Deleting"): ("delete", "is-idle"),
     N_("Succeeded"): ("check_circle", "is-good"),
     N_("Failed"): ("error", "is-bad"),
+    N_("Stopped"): ("stop_circle", "is-idle"),
 }
-
-# Those that only people see: programs are told that a stopped job failed
-BADGES = {**STATES, N_("Stopped"): ("stop_circle", "is-idle")}
 
 CSS = resources.files(__package__).joinpath("style.css").read_text("utf-8")
 
@@ -64,7 +62,7 @@ def at_the_door(say: Words) -> str:
 
 
 def state_badge(say: Words, state: str) -> None:
-    icon, colour = BADGES.get(state, ("help", "is-idle"))
+    icon, colour = STATES.get(state, ("help", "is-idle"))
     with ui.element("span").classes(f"oarsman-state {colour}"):
         ui.icon(icon).props('aria-hidden="true"')
         ui.label(say(state))

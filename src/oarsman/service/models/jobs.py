@@ -20,7 +20,7 @@ class JobSummary(Value):
     namespace: str
     uid: str
     engine: str  # local, ssh, kube
-    state: str  # Pending, Queued, Running, Suspended, Restarting, Succeeded, Failed; Stopping, Deleting
+    state: str  # Pending, Queued, Running, Suspended, Restarting, Succeeded, Failed, Stopped; Stopping, Deleting
     reason: str = ""
     message: Sentence = ""
     cause: Sentence = ""  # why it failed, in one line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,12 @@ def over_all(name: str, argv: list[str]) -> dict[str, Any]:
     return mpijob(name, argv, workers=4, slots=2, annotations=NO_CODE)
 
 
-def lines_of(machine: SshMachine, document: dict[str, Any], *, of_ranks: bool = False) -> list[str]:
-    """What a job wrote that has to succeed; of_ranks: without what mpirun itself may say on a busy machine."""
+def lines_of(machine: SshMachine, document: dict[str, Any]) -> list[str]:
+    """What a job wrote that has to succeed."""
     key = machine.submit(document)
     status: Status = machine.until_finished(key).status
     assert status.is_true("Succeeded"), status.cause
-    return [line.text for line in machine.jobs.logs(key) if line.rank is not None or not of_ranks]
+    return machine.lines(key)
 
 
 @pytest.mark.parametrize("noise", ["echo up 1", "printf 'Welcome aboard'"])
@@ -101,16 +101,11 @@ def test_ssh_in_a_launch_script_keeps_both_streams_apart_and_every_byte(machine:
 
 
 def test_a_job_has_more_ranks_than_a_process_usually_has_files(tmp_path: Path, rack: Rack) -> None:
-    usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    machine = SshMachine(tmp_path / "state", rack, slots=12)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (100, most))  # those who look after the job begin with it
-    try:
-        both = ["sh", "-c", "echo $RANK; echo $RANK >&2"]
-        document = mpijob("many", ["mpirun", "-n", "48", *both], workers=4, slots=12, annotations=NO_CODE)
-        assert sorted(lines_of(machine, document, of_ranks=True)) == sorted(2 * [str(rank) for rank in range(48)])
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (usual, most))
-        machine.close()
+    _usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = ("prlimit", f"--nofile=100:{most}")  # those who look after the job are started by this command
+    with closing(SshMachine(tmp_path / "state", rack, slots=12)) as machine:
+        machine.ok("run", "--name", "many", "-np", "48", "--", "sh", "-c", "echo $RANK; echo $RANK >&2", prefix=few)
+        assert sorted(machine.rank_lines("default/many")) == sorted(2 * [str(rank) for rank in range(48)])
 
 
 def test_an_answer_that_nobody_takes_for_long_does_not_silence_the_host(machine: SshMachine) -> None:

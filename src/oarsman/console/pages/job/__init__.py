@@ -15,7 +15,7 @@ from oarsman.console.pages import shell
 from oarsman.console.pages.context import PageContext
 from oarsman.console.pages.job.actions import Actions
 from oarsman.console.pages.job.ranks import RanksTab
-from oarsman.console.pages.job.tabs import ENDED, Events, Log, Manifest, MetricsTab, Tab, Usage
+from oarsman.console.pages.job.tabs import Events, Log, Manifest, MetricsTab, Tab, Usage
 from oarsman.console.parts import words
 from oarsman.console.parts.charts import timeline
 from oarsman.console.parts.widgets import STATES, said, state_badge
@@ -23,7 +23,7 @@ from oarsman.console.parts.words import Words
 from oarsman.errors import ForbiddenError, ManifestError, NotFoundError, OarsmanError
 from oarsman.manifest import form
 from oarsman.service.models import AttemptView, CauseView, JobView
-from oarsman.status.words import for_people
+from oarsman.status.words import ENDED
 from oarsman.text.catalogue import N_
 
 
@@ -212,12 +212,12 @@ class _Page:
         with self.head:
             with ui.row().classes("items-center w-full"):
                 ui.label(job.name).classes("text-h5 oarsman-title")
-                state_badge(self.context.say, for_people(job.state, job.reason))
+                state_badge(self.context.say, job.state)
                 self.lasted = ui.label(self._lasted()).classes("oarsman-note")
                 ui.space()
                 if self.context.may_change:
                     self.actions.buttons(self.job)
-            if self.job.cause is not None and job.state == "Failed":
+            if self.job.cause is not None and job.state in ("Failed", "Stopped"):
                 _cause(self.context.say, self.job.cause)
             elif job.message:
                 said(self.context.say, job.message).classes("oarsman-note")

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 from nicegui import ui
 
 from oarsman.console.pages.context import PageContext
-from oarsman.console.pages.job.tabs import ENDED
 from oarsman.console.parts.widgets import answered, sure
 from oarsman.errors import ManifestError
 from oarsman.manifest import load
 from oarsman.service.models import Clone, JobView
+from oarsman.status.words import ENDED
 
 _NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 _QUIET, _LOUD = "flat no-caps", "unelevated no-caps"

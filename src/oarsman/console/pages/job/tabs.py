@@ -16,9 +16,8 @@ from oarsman.console.parts.charts import Charts, Panel
 from oarsman.console.parts.widgets import LogView
 from oarsman.console.parts.words import Words
 from oarsman.service.models import AttemptView, JobView, MetricSeries, Progress, UsagePoint
+from oarsman.status.words import ENDED
 from oarsman.text.catalogue import N_
-
-ENDED = ("Succeeded", "Failed")
 
 
 class Tab(ABC):
