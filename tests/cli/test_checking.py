@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from oarsman import __version__
 from oarsman import manifest as manifests
+from oarsman.backends.local.doctor import DoctorFinding
 from oarsman.cli import validate
 
 from .fakes import MANIFEST, FakeJobs, oarsman
@@ -201,8 +202,8 @@ def test_a_plan_of_a_command_can_be_kept_as_a_manifest(jobs: FakeJobs) -> None:
     assert (job.name, job.launcher.container.argv) == ("kept", ("mpirun", "-n", "4", "./solver", "-x"))
 
 
-def a_finding(level: str, *, blocking: bool = False, advice: str | None = None) -> SimpleNamespace:
-    return SimpleNamespace(subject="MPI", level=level, message=f"it is {level}", advice=advice, blocking=blocking)
+def a_finding(level: str, *, blocking: bool = False, advice: str | None = None) -> DoctorFinding:
+    return DoctorFinding(subject="MPI", level=level, message=f"it is {level}", advice=advice, blocking=blocking)
 
 
 @pytest.mark.parametrize(

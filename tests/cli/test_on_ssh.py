@@ -15,8 +15,7 @@ from oarsman.backends.base import Amounts, Fit, Preview
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
-from oarsman.cli.shown_job import ShownJob
-from oarsman.cli.waiting import waiting_for
+from oarsman.cli.waiting import ShownJob, waiting_for
 from oarsman.job.state import QueuePlace, Status
 from oarsman.service.views import whole_job
 

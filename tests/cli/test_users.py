@@ -202,7 +202,7 @@ def on_terminal(*words: str, typed: list[str]) -> tuple[int, str]:
             if not piece:
                 break
             seen += piece
-            if typed and seen.rstrip(b" ").endswith(b":"):
+            if typed and seen.endswith(b": "):  # the blank comes when nothing typed is shown or lost any more
                 os.write(ours, typed.pop(0).encode() + b"\n")
         code = process.wait()
     os.close(ours)

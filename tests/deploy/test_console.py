@@ -8,7 +8,7 @@ import pytest
 from for_every import for_every
 
 from deploy.helm import CHART, CLUSTER_WIDE, Object, Values, helm, of_kind, refusal, rendered, walk
-from oarsman.cli.serve import command as serve
+from oarsman.cli.serve import serve_verb as serve
 
 TLS: Values = {"enabled": True, "tls": {"secretName": "certificate"}}
 PLAIN: Values = {"enabled": True, "insecure": True}

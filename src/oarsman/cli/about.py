@@ -6,6 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from oarsman.cli import documents, options
+from oarsman.cli.session import Session
 from oarsman.cli.text import t
 from oarsman.cli.verbs import verb
 from oarsman.errors import UnsupportedError
@@ -14,11 +15,12 @@ from oarsman.version import __version__
 
 @verb(
     "version",
-    help=t("Show the version of oarsman, of Python and of the system. Put its output into a report."),
-    examples=[("oarsman version", ""), ("oarsman version -o json", t("the same, for a program"))],
+    t("Show the version of oarsman, of Python and of the system. Put its output into a report."),
+    "oarsman version",
+    ("oarsman version -o json", t("the same, for a program")),
 )
 @options.output("json", "yaml")
-def version_verb(output: str | None) -> None:
+def version_verb(_: Session, output: str | None) -> None:
     import platform
 
     facts = {"oarsman": __version__, "python": platform.python_version(), "system": platform.platform()}
@@ -31,15 +33,13 @@ def version_verb(output: str | None) -> None:
 
 @verb(
     "completion",
-    help=t("Print a script for shell completion: of verbs, options and jobs. Load it from the shell's profile."),
-    examples=[
-        ('eval "$(oarsman completion bash)"', t("in ~/.bashrc")),
-        ('eval "$(oarsman completion zsh)"', t("in ~/.zshrc")),
-        ("oarsman completion fish | source", t("in ~/.config/fish/config.fish")),
-    ],
+    t("Print a script for shell completion: of verbs, options and jobs. Load it from the shell's profile."),
+    ('eval "$(oarsman completion bash)"', t("in ~/.bashrc")),
+    ('eval "$(oarsman completion zsh)"', t("in ~/.zshrc")),
+    ("oarsman completion fish | source", t("in ~/.config/fish/config.fish")),
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion_verb(shell: str) -> None:
+def completion_verb(_: Session, shell: str) -> None:
     from oarsman.cli.main import cli
 
     kind = get_completion_class(shell)
@@ -51,15 +51,16 @@ def completion_verb(shell: str) -> None:
 
 @verb(
     "supervisor",
-    of_place=True,
-    help=t(
+    t(
         "See or end the process that looks after jobs. It starts by itself when it is needed and leaves when nothing "
         "is left to do. Ending it ends no job: they go on, and the next command takes them up again."
     ),
-    examples=[("oarsman supervisor status", ""), ("oarsman supervisor stop", "")],
+    "oarsman supervisor status",
+    "oarsman supervisor stop",
+    of_place=True,
 )
 @click.argument("what", type=click.Choice(["status", "stop"]))
-def supervisor_verb(what: str) -> None:
+def supervisor_verb(_: Session, what: str) -> None:
     from oarsman.backends.local.follow import SupervisorLink
     from oarsman.store.paths import Paths
 

@@ -11,9 +11,9 @@ import click
 
 from oarsman.cli import documents, failures, options
 from oarsman.cli.render import shown
-from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.session import Session, short
 from oarsman.cli.text import t
-from oarsman.cli.verbs import PlainVerb, Verb, verb
+from oarsman.cli.verbs import PlainVerb, Verb, option, verb
 from oarsman.errors import NotFoundError, UsageError
 from oarsman.status.words import DELETING
 
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 
 
 def plain_verb(name: str, plain: PlainVerb) -> Verb:
-    @verb(name, help=plain.help, examples=plain.examples)
+    @verb(name, plain.help, *plain.examples)
     @options.jobs
     @options.output("json", "yaml", "name")
     @options.place
-    @pass_session
     def command(session: Session, names: tuple[str, ...], output: str | None) -> None:
         each(session, names, plain.act, said=t.of(plain.said), output=output)
 
@@ -43,44 +42,30 @@ def each(
     output: str | None,
 ) -> None:
     """Act on every name in turn; say what was done (`said` has a place for {name}), or print the job as it is now."""
-    documents.emit_views([_one(session, name, act, said=None if output else said) for name in names], output)
-
-
-def _one(
-    session: Session, name: str, act: Callable[[Service, str], Coroutine[Any, Any, JobView]], *, said: str | None
-) -> JobView:
-    key = session.key(name)
-    view = session.run(act(session.service, key))
-    if said is not None and not session.quiet:
-        click.echo(said.format(name=shown(short(key))))
-    return view
+    views = []
+    for name in names:
+        key = session.key(name)
+        views.append(session.run(act(session.service, key)))
+        if output is None:
+            session.say(said.format(name=shown(short(key))))
+    documents.emit_views(views, output)
 
 
 @verb(
     "scale",
-    help=t(
+    t(
         "Change the number of workers. A running elastic job (Horovod) learns of it through discover_hosts.sh; "
         "workers with the highest numbers go first."
     ),
-    examples=[
-        ("oarsman scale pi 4", ""),
-        ("oarsman scale pi --workers 4", t("the same")),
-        ("oarsman scale pi --replicas 1", t("in Kubernetes' word")),
-    ],
+    "oarsman scale pi 4",
+    ("oarsman scale pi --workers 4", t("the same")),
+    ("oarsman scale pi --replicas 1", t("in Kubernetes' word")),
 )
 @options.job
-@click.argument("count", type=click.IntRange(min=1), required=False, metavar="[N]")
-@click.option(
-    "--workers",
-    "--replicas",
-    "workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help=t("How many workers there shall be."),
-)
+@click.argument("count", type=options.COUNT, required=False, metavar="[N]")
+@option("--workers, --replicas N", t("How many workers there shall be."), "workers", type=options.COUNT)
 @options.output("json", "yaml", "name")
 @options.place
-@pass_session
 def scale_verb(session: Session, name: str, count: int | None, workers: int | None, output: str | None) -> None:
     if (count is None) == (workers is None):
         raise UsageError(t("say once how many workers there shall be"), hint=f"oarsman scale {name} 4")
@@ -96,23 +81,20 @@ def scale_verb(session: Session, name: str, count: int | None, workers: int | No
 
 @verb(
     "delete",
-    help=t(
+    t(
         "Delete jobs with their records and logs. Running ones are stopped first. "
         "Only --all on a terminal asks back, unless --yes is given."
     ),
-    examples=[
-        ("oarsman delete pi other/pi", t("two jobs, the second in namespace `other`")),
-        ("oarsman delete --wait pi && oarsman run pi.yaml", t("when nothing of it is left, the next one")),
-        ("oarsman delete --all --yes", t("everything, without a question")),
-    ],
+    ("oarsman delete pi other/pi", t("two jobs, the second in namespace `other`")),
+    ("oarsman delete --wait pi && oarsman run pi.yaml", t("when nothing of it is left, the next one")),
+    ("oarsman delete --all --yes", t("everything, without a question")),
 )
 @options.any_jobs
-@click.option("--all", "everything", is_flag=True, help=t("Every job, or every one in --namespace."))
-@click.option("--wait", is_flag=True, help=t("Return when nothing of them is left."))
-@click.option("-y", "--yes", is_flag=True, help=t("Do not ask."))
+@option("--all", t("Every job, or every one in --namespace."), "everything")
+@option("--wait", t("Return when nothing of them is left."))
+@option("-y, --yes", t("Do not ask."))
 @options.output("name")
 @options.place
-@pass_session
 def delete_verb(
     session: Session, names: tuple[str, ...], everything: bool, wait: bool, yes: bool, output: str | None
 ) -> int:
@@ -129,9 +111,12 @@ def delete_verb(
         if not failed:
             marked.append(key)
     for key in marked if wait else ():  # all are marked by now: they go side by side
-        _await_end(session, key)
+        with suppress(NotFoundError):
+            if _is_there(session, key):
+                for _ in session.iterate(session.service.watch(key)):
+                    pass
         if not output:
-            _say_deleted(session, key)
+            session.say(t("{name} deleted", name=shown(short(key))))
     return code
 
 
@@ -145,16 +130,9 @@ def _delete(session: Session, key: str, output: str | None, *, waits: bool) -> i
     if output:
         click.echo(documents.reference(key))
     elif not session.quiet and not waits:
-        if _is_there(session, key):
-            click.echo(t("{name} is being deleted", name=shown(short(key))))
-        else:
-            _say_deleted(session, key)
+        said = t("{name} is being deleted") if _is_there(session, key) else t("{name} deleted")
+        click.echo(said.format(name=shown(short(key))))
     return 0
-
-
-def _say_deleted(session: Session, key: str) -> None:
-    if not session.quiet:
-        click.echo(t("{name} deleted", name=shown(short(key))))
 
 
 def _is_there(session: Session, key: str) -> bool:
@@ -163,10 +141,3 @@ def _is_there(session: Session, key: str) -> bool:
         return session.run(session.service.job(key)).summary.state == DELETING
     except NotFoundError:
         return False
-
-
-def _await_end(session: Session, key: str) -> None:
-    with suppress(NotFoundError):
-        if _is_there(session, key):
-            for _ in session.iterate(session.service.watch(key)):
-                pass

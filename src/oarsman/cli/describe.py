@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,29 +13,38 @@ import click
 from oarsman import names as words
 from oarsman.cli import options, render
 from oarsman.cli.look import events_of
-from oarsman.cli.session import Session, pass_session, short
-from oarsman.cli.shown_job import ShownJob
+from oarsman.cli.session import Session, short
 from oarsman.cli.text import local, of, ranges, t
 from oarsman.cli.verbs import verb
-from oarsman.cli.waiting import never_started
+from oarsman.cli.waiting import ShownJob, never_started
 from oarsman.text import units
+from oarsman.text.catalogue import N_
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from oarsman.job.job import Job
     from oarsman.job.state import Status
     from oarsman.service.models import EventView, JobSummary
 
-STEPS = ("submitted", "admitted", "hostsUp", "launched", "firstOutput", "ended")
+STEPS = {
+    "submitted": N_("submitted"),
+    "admitted": N_("admitted"),
+    "hostsUp": N_("hosts up"),
+    "launched": N_("launched"),
+    "firstOutput": N_("first output"),
+    "ended": N_("ended"),
+}
 
 
 @verb(
     "describe",
-    help=t("Show one job on one page: what was asked, how it went, where its ranks ran and, if it failed, why."),
-    examples=[("oarsman describe pi", ""), ("oarsman describe other/pi", t("a job in the namespace `other`"))],
+    t("Show one job on one page: what was asked, how it went, where its ranks ran and, if it failed, why."),
+    "oarsman describe pi",
+    ("oarsman describe other/pi", t("a job in the namespace `other`")),
 )
 @options.jobs
 @options.place
-@pass_session
 def command(session: Session, names: tuple[str, ...]) -> None:
     for number, name in enumerate(names):
         if number:
@@ -55,7 +65,7 @@ def page(shown: ShownJob, happened: list[EventView], now: datetime, *, workers_l
     _attempts(status, now)
     _placement(shown)
     if workers_left:
-        click.echo(f"  {render.kept_workers(workers_left, short(shown.key))}")
+        click.echo(f"  {render.kept_workers(workers_left, short(shown.summary.key))}")
     if status.cause is not None:
         click.echo()
         render.cause_card(status.cause)
@@ -96,7 +106,7 @@ def _head(shown: ShownJob, now: datetime) -> list[tuple[str, str]]:
         (t("State"), row.state),
         (t("Says"), render.message(row)),
         (t("Submitted"), _submitted(row, now)),
-        (t("Folder"), shown.folder),
+        (t("Folder"), shown.view.folder or ""),
         (t("Engine"), row.engine),
         (t("Duration"), render.duration(row, now)),
         (t("Next try"), local(retry_at) if retry_at else ""),
@@ -107,47 +117,27 @@ def _head(shown: ShownJob, now: datetime) -> list[tuple[str, str]]:
 
 def _asked_for(job: Job) -> list[tuple[str, str]]:
     policy = job.run_policy
+    deadline, kept = policy.active_deadline_seconds, policy.ttl_seconds_after_finished
+    limit = "" if policy.backoff_limit is None else t(", at most {n} times", n=policy.backoff_limit)
     ranks = job.launch.processes if job.launch is not None else None
     resources = job.worker.container.resources if job.worker is not None else job.launcher.container.resources
     amounts = {**resources.requests, **resources.limits}
     return [
-        (t("Replicas"), t("1 launcher + {workers} workers = {total}", workers=job.workers, total=job.total_replicas)),
-        (
-            t("Slots"),
-            t("{hosts} hosts x {slots} = {total}", hosts=len(job.hosts), slots=job.slots_per_worker, total=job.slots),
-        ),
+        *render.size_of(job),
         (t("Ranks"), f"-np {ranks}" if ranks is not None else ""),
         ("MPI", job.implementation.value + ("" if job.implementation_stated else t(" (default)"))),
         (t("Command"), shlex.join(job.launcher.container.argv)),
         (t("Image"), job.launcher.container.image),
-        (
-            t("Per worker"),
-            ", ".join(
-                f"{name} {_amount(name, int(amount) if amount == int(amount) else float(amount))}"
-                for name, amount in amounts.items()
-            ),
-        ),
-        (t("Restart"), f"{job.launcher.restart_policy.value}" + _limit(t(", at most {n} times"), policy.backoff_limit)),
+        (t("Per worker"), ", ".join(f"{name} {_amount(name, amount)}" for name, amount in amounts.items())),
+        (t("Restart"), job.launcher.restart_policy.value + limit),
         (t("Clean-up"), policy.clean_pod_policy.value),
-        (
-            t("Deadline"),
-            units.duration(float(policy.active_deadline_seconds)) if policy.active_deadline_seconds else "",
-        ),
-        (
-            t("Kept after the end"),
-            units.duration(float(policy.ttl_seconds_after_finished))
-            if policy.ttl_seconds_after_finished is not None
-            else "",
-        ),
+        (t("Deadline"), units.duration(float(deadline)) if deadline else ""),
+        (t("Kept after the end"), "" if kept is None else units.duration(float(kept))),
     ]
 
 
-def _amount(name: str, amount: float) -> str:
-    return units.size(int(amount)) if name in ("memory", "ephemeral-storage") else f"{amount:g}"
-
-
-def _limit(text: str, count: int | None) -> str:
-    return "" if count is None else text.format(n=count)
+def _amount(name: str, amount: Decimal) -> str:
+    return units.size(int(amount)) if name in ("memory", "ephemeral-storage") else f"{float(amount):g}"
 
 
 def _conditions(status: Status, now: datetime) -> None:
@@ -162,44 +152,24 @@ def _conditions(status: Status, now: datetime) -> None:
 
 def _timeline(status: Status) -> None:
     """Each step with the time it took from the one before."""
-    seen = sorted(status.timeline.items(), key=lambda step: (step[1], STEPS.index(step[0]) if step[0] in STEPS else 0))
+    order = list(STEPS)
+    seen = sorted(status.timeline.items(), key=lambda step: (step[1], order.index(step[0]) if step[0] in STEPS else 0))
     if not seen:
         return
     render.heading(t("Timeline"))
     took = ["", *(f"+{units.duration(later - earlier)}" for (_, earlier), (_, later) in pairwise(seen))]
-    rows = [[_step(name), local(moment), gap] for (name, moment), gap in zip(seen, took, strict=True)]
+    rows = [[of(STEPS.get(name, name)), local(moment), gap] for (name, moment), gap in zip(seen, took, strict=True)]
     render.table([t("STEP"), t("TIME"), t("TOOK")], rows, indent="  ")
-
-
-def _step(name: str) -> str:
-    words = {
-        "submitted": t("submitted"),
-        "admitted": t("admitted"),
-        "hostsUp": t("hosts up"),
-        "launched": t("launched"),
-        "firstOutput": t("first output"),
-        "ended": t("ended"),
-    }
-    return words.get(name, name)
 
 
 def _attempts(status: Status, now: datetime) -> None:
     if len(status.attempts) > 1:
+        rows = []
+        for one in status.attempts:
+            took, cause = units.took(one.started, one.ended, now), of(one.cause.summary) if one.cause else ""
+            rows.append([str(one.number), local(one.started), took, one.outcome or t("running"), cause])
         render.heading(t("Attempts"))
-        render.table(
-            [t("ATTEMPT"), t("STARTED"), t("DURATION"), t("OUTCOME"), t("CAUSE")],
-            [
-                [
-                    str(a.number),
-                    local(a.started),
-                    units.took(a.started, a.ended, now),
-                    a.outcome or t("running"),
-                    of(a.cause.summary) if a.cause else "",
-                ]
-                for a in status.attempts
-            ],
-            indent="  ",
-        )
+        render.table([t("ATTEMPT"), t("STARTED"), t("DURATION"), t("OUTCOME"), t("CAUSE")], rows, indent="  ")
 
 
 def _placement(shown: ShownJob) -> None:
@@ -207,33 +177,10 @@ def _placement(shown: ShownJob) -> None:
     ranks: dict[str, list[int]] = {host: [] for host in shown.job.hosts}
     for rank, host in shown.status.placement.items():
         ranks.setdefault(host, []).append(rank)
-    worker, launcher = shown.status.worker, shown.status.launcher
+    counts = t("{active} active, {ready} ready, {succeeded} succeeded, {failed} failed")
+    roles = {t("Launcher"): shown.status.launcher, t("Workers"): shown.status.worker}
     render.heading(t("Hosts"))
-    render.pairs(
-        [
-            (
-                t("Launcher"),
-                t(
-                    "{active} active, {ready} ready, {succeeded} succeeded, {failed} failed",
-                    active=launcher.active,
-                    ready=launcher.ready,
-                    succeeded=launcher.succeeded,
-                    failed=launcher.failed,
-                ),
-            ),
-            (
-                t("Workers"),
-                t(
-                    "{active} active, {ready} ready, {succeeded} succeeded, {failed} failed",
-                    active=worker.active,
-                    ready=worker.ready,
-                    succeeded=worker.succeeded,
-                    failed=worker.failed,
-                ),
-            ),
-        ],
-        indent="  ",
-    )
+    render.pairs([(role, counts.format(**asdict(count))) for role, count in roles.items()], indent="  ")
     machines = shown.status.machines
     if not machines:
         render.table([t("HOST"), t("RANKS")], [[host, ranges(found)] for host, found in ranks.items()], indent="  ")

@@ -3,59 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from oarsman.cli import documents, options, render
-from oarsman.cli.session import Session, pass_session
+from oarsman.cli.session import Session
 from oarsman.cli.text import of, t
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
     from oarsman.backends.local.doctor import DoctorFinding
 
-HOPELESS = 1
-
 
 @verb(
     "doctor",
-    of_place=True,
-    help=t(
+    t(
         "Look at this machine: which MPI, ssh, GPUs, cgroups and namespaces it has, and what to install. "
         "With --on ssh, look at the hosts: whether they answer, and which MPI they have. "
         "With --on kube, look at the cluster: its server, MPIJobs, operator, nodes and your rights. "
         "The exit code is 0 unless no job at all could run."
     ),
-    examples=[
-        ("oarsman doctor", ""),
-        ("oarsman doctor --on ssh --hosts hostfile", t("the hosts of that file")),
-        ("oarsman doctor --on kube", t("the cluster of your kubeconfig")),
-        ("oarsman doctor -o json", t("the findings as data")),
-    ],
+    "oarsman doctor",
+    ("oarsman doctor --on ssh --hosts hostfile", t("the hosts of that file")),
+    ("oarsman doctor --on kube", t("the cluster of your kubeconfig")),
+    ("oarsman doctor -o json", t("the findings as data")),
+    of_place=True,
 )
 @options.output("json", "yaml")
 @options.place
-@pass_session
 def command(session: Session, output: str | None) -> int:
     findings = _findings(session)
+    hopeless = any(finding.blocking and finding.level == "missing" for finding in findings)
     if output:
-        documents.emit(
-            [
-                {
-                    "subject": f.subject,
-                    "level": f.level,
-                    "message": f.message,
-                    "advice": f.advice,
-                    "blocking": f.blocking,
-                }
-                for f in findings
-            ],
-            output,
-        )
+        documents.emit([asdict(finding) for finding in findings], output)
     else:
-        _show(findings, session)
-    return HOPELESS if _blocked(findings) else 0
+        _show(findings, session, hopeless=hopeless)
+    return 1 if hopeless else 0
 
 
 def _findings(session: Session) -> Sequence[DoctorFinding]:
@@ -72,7 +57,7 @@ def _findings(session: Session) -> Sequence[DoctorFinding]:
     return examine()
 
 
-def _show(findings: Sequence[DoctorFinding], session: Session) -> None:
+def _show(findings: Sequence[DoctorFinding], session: Session, *, hopeless: bool) -> None:
     shown = [f for f in findings if f.level != "ok"] if session.quiet else findings
     if shown:
         render.table([t("STATE"), t("WHAT"), t("FOUND")], [[f.level, f.subject, of(f.message)] for f in shown])
@@ -82,7 +67,7 @@ def _show(findings: Sequence[DoctorFinding], session: Session) -> None:
         render.pairs([(f.subject, of(f.advice or "")) for f in advice], indent="  ")
     if not session.quiet:
         click.echo()
-        click.echo(_verdict(session.engine, hopeless=_blocked(findings)))
+        click.echo(_verdict(session.engine, hopeless=hopeless))
 
 
 def _verdict(engine: str, *, hopeless: bool) -> str:
@@ -91,7 +76,3 @@ def _verdict(engine: str, *, hopeless: bool) -> str:
     if engine == "ssh":
         return t("No job can run on these hosts before that.") if hopeless else t("Jobs can run on these hosts.")
     return t("No job can run here before that.") if hopeless else t("Jobs can run here.")
-
-
-def _blocked(findings: Sequence[DoctorFinding]) -> bool:
-    return any(f.blocking and f.level == "missing" for f in findings)

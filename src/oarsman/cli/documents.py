@@ -81,5 +81,7 @@ def plain(value: Any) -> Any:
             return value
         case Sequence() | set() | frozenset():
             return [plain(item) for item in value]
+        case _ if hasattr(value, "model_dump"):  # what the service says, as REST tells it
+            return plain(value.model_dump(mode="json", by_alias=True))
         case _:
             return str(value)

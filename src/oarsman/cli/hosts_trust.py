@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents, host_arguments, options, render
-from oarsman.cli.failures import INTERRUPTED, note
-from oarsman.cli.session import Session, pass_session
-from oarsman.cli.text import of, t
-from oarsman.cli.verbs import verb
+from oarsman.cli import documents, options, render
+from oarsman.cli.failures import INTERRUPTED
+from oarsman.cli.session import Session
+from oarsman.cli.text import note, of, t
+from oarsman.cli.verbs import option, verb
 from oarsman.errors import UsageError, UserError
 
 if TYPE_CHECKING:
-    from oarsman.engines.hosts.ssh.inventory import Inventory
     from oarsman.engines.hosts.ssh.trouble import Trouble
     from oarsman.engines.hosts.ssh.trust.changes import TrustChange
     from oarsman.engines.hosts.ssh.trust.trust import Pair, Trust, TrustPlan
@@ -56,7 +55,7 @@ class TrustArguments:
 
 @verb(
     "trust",
-    help=t(
+    t(
         "Let all hosts of an inventory log in to each other by ssh, set up from here. Says first what it will change, "
         "and asks. Each host makes a key pair of its own; host keys are pinned; a password is asked for only where no "
         "key opens a host. Run again, it adds what is missing. At the end every pair is tried.\n\n"
@@ -64,73 +63,49 @@ class TrustArguments:
         "If the inventory names an sshConfig, then here that file and the known_hosts that it names are changed "
         "instead of your own. --undo removes exactly these."
     ),
-    examples=[
-        ("oarsman hosts trust --hosts hosts.txt --dry-run", t("only say what would be changed")),
-        ("oarsman hosts trust --hosts hosts.txt --same-password", t("one password opens all hosts")),
-        (
-            "oarsman hosts trust --hosts hosts.txt --key ~/.ssh/id_ed25519.pub --yes",
-            t("a key of yours opens them later"),
-        ),
-        ("oarsman hosts trust --hosts hosts.txt --undo", t("as it was before")),
-    ],
+    ("oarsman hosts trust --hosts hosts.txt --dry-run", t("only say what would be changed")),
+    ("oarsman hosts trust --hosts hosts.txt --same-password", t("one password opens all hosts")),
+    ("oarsman hosts trust --hosts hosts.txt --key ~/.ssh/id_ed25519.pub --yes", t("a key of yours opens them later")),
+    ("oarsman hosts trust --hosts hosts.txt --undo", t("as it was before")),
 )
-@click.option("-y", "--yes", is_flag=True, help=t("Do not ask; host keys that are new here are accepted as they are."))
-@click.option("--dry-run", is_flag=True, help=t("Change nothing, only say what would be changed."))
-@click.option("--undo", is_flag=True, help=t("Remove what was set up, here and on all hosts."))
-@click.option(
-    "--key",
-    metavar="FILE",
+@option("-y, --yes", t("Do not ask; host keys that are new here are accepted as they are."))
+@option("--dry-run", t("Change nothing, only say what would be changed."))
+@option("--undo", t("Remove what was set up, here and on all hosts."))
+@option(
+    "--key FILE",
+    t("A public key of yours that is to open all hosts; default: one you have, or a new."),
     type=click.Path(path_type=Path),
-    help=t("A public key of yours that is to open all hosts; default: one you have, or a new."),
 )
-@click.option(
-    "--password-file",
-    metavar="FILE",
+@option(
+    "--password-file FILE",
+    t("The password of all hosts is the first line of this file; -: of standard input."),
     type=click.Path(allow_dash=True),
-    help=t("The password of all hosts is the first line of this file; -: of standard input."),
 )
-@click.option("--same-password", is_flag=True, help=t("Ask once for a password that opens all hosts."))
+@option("--same-password", t("Ask once for a password that opens all hosts."))
 @options.output("json")
-@host_arguments.inventory_option
-@pass_session
-def command(
-    session: Session,
-    /,
-    yes: bool,
-    dry_run: bool,
-    undo: bool,
-    key: Path | None,
-    password_file: str | None,
-    same_password: bool,
-    output: str | None,
-) -> int:
+@options.inventory
+def command(session: Session, key: Path | None, password_file: str | None, **given: Any) -> int:
+    from oarsman.control import host_state
     from oarsman.engines.hosts.ssh.trust.login import public_key
     from oarsman.engines.hosts.ssh.trust.trust import Trust
 
-    if undo and key is not None:
+    if given["undo"] and key is not None:
         raise UsageError(t("--undo removes every key that was installed; --key makes no sense with it"))
-    inventory = host_arguments.inventory_of(session)
+    inventory = options.inventory_of(session)
     if key is not None:
         key = key.expanduser().absolute()
         public_key(key)  # a mistake is told before anything is asked
     password = _from_file(password_file) if password_file else None
-    asked = TrustArguments(yes, dry_run, undo, password, same_password, output, session.quiet)
+    asked = TrustArguments(password=password, quiet=session.quiet, **given)
     with Trust(inventory, home=Path.home(), key=key) as trust:
         try:
             return _go(trust, asked)
         except (KeyboardInterrupt, click.Abort):
-            _interrupted(trust, asked)
+            _interrupted(trust)
             return INTERRUPTED
         finally:
-            if not dry_run:
-                _ask_hosts_anew(inventory)
-
-
-def _ask_hosts_anew(inventory: Inventory) -> None:
-    """Whoever could not be logged in to perhaps can be now, and the other way round."""
-    from oarsman.control import host_state
-
-    host_state.forget(inventory)
+            if not asked.dry_run:  # whoever could not be logged in to perhaps can be now, and the other way round
+                host_state.forget(inventory)
 
 
 def _go(trust: Trust, asked: TrustArguments) -> int:
@@ -158,9 +133,7 @@ def _confirm(question: str, asked: TrustArguments) -> None:
         raise click.exceptions.Exit(1)
 
 
-# -- who lets us in ------------------------------------------------------------------------------------------------
-
-
+# -- who lets us in --------------------------------------------------------------------------------------
 def _show_keys(trust: Trust, asked: TrustArguments) -> None:
     """Before a password is typed: whoever is not the host that it seems to be would get it."""
     if trust.learned:
@@ -175,9 +148,8 @@ def _open_locked(trust: Trust, asked: TrustArguments) -> None:
     """Passwords, where they are needed. A wrong one ends it all, as long as nothing is changed."""
     if not trust.locked or (asked.dry_run and asked.password is None):
         return
-    tries = 1 if asked.password is not None else _TRIES
     wrong: list[str] = []
-    for _ in range(tries):
+    for _ in range(_TRIES if asked.password is None else 1):
         wrong = asyncio.run(trust.try_passwords(_passwords(trust, asked)))
         if not wrong:
             return
@@ -193,11 +165,9 @@ def _passwords(trust: Trust, asked: TrustArguments) -> dict[str, str]:
     if asked.password is not None:
         return {host.name: asked.password for host in hosts}
     if not sys.stdin.isatty():
+        names = ", ".join(host.name for host in hosts)
         raise UsageError(
-            t(
-                "{names} want a password, and there is no terminal to ask for it",
-                names=", ".join(h.name for h in hosts),
-            ),
+            t("{names} want a password, and there is no terminal to ask for it", names=names),
             hint=t("use --password-file"),
         )
     if asked.same_password:
@@ -226,20 +196,15 @@ def _from_file(name: str) -> str:
 def _show_left_out(trust: Trust, asked: TrustArguments) -> None:
     closed = [host.name for host in trust.locked] if asked.dry_run else []
     if closed:
-        names = ", ".join(closed)
-        asked.say(t("A password would be asked for, and what changes there said after it: {names}", names=names))
+        said = t("A password would be asked for, and what changes there said after it: {names}")
+        asked.say(said.format(names=", ".join(closed)))
     if left_out := [found for name, found in trust.troubles.items() if name not in closed]:
         asked.say(t("Left out:"))
         for found in left_out:
             asked.say(f"  {_sentence(found)}")
+    said = t("{host}: others may write to {files}, so its sshd may ignore the keys; chmod go-w there")
     for name, files in trust.warnings.items():
-        asked.say(
-            t(
-                "{host}: others may write to {files}, so its sshd may ignore the keys; chmod go-w there",
-                host=name,
-                files=", ".join(f"~/{file}" if file != "." else "~" for file in files),
-            )
-        )
+        asked.say(said.format(host=name, files=", ".join(f"~/{file}" if file != "." else "~" for file in files)))
 
 
 def _sentence(found: Trouble) -> str:
@@ -247,25 +212,19 @@ def _sentence(found: Trouble) -> str:
     return render.shown(of(found.message) + hint)
 
 
-# -- what is changed -----------------------------------------------------------------------------------------------
-
-
+# -- what is changed -------------------------------------------------------------------------------------
 def _show_plan(trust: Trust, plan: TrustPlan, asked: TrustArguments) -> None:
+    refused = t(
+        "{place}: its known_hosts has another key for {host}, which is left as it is; "
+        "if {host} was installed anew, run 'ssh-keygen -R {host}' there"
+    )
     for place, work in plan.work.items():
         for name in work.refused:
-            asked.say(
-                t(
-                    "{place}: its known_hosts has another key for {host}, which is left as it is; "
-                    "if {host} was installed anew, run 'ssh-keygen -R {host}' there",
-                    place=place,
-                    host=name,
-                )
-            )
+            asked.say(refused.format(place=place, host=name))
     if asked.undo:
+        stays = t("{host}: what other inventories set up stays: {marks}")
         for name, marks in trust.left_by_others().items():
-            asked.say(
-                t("{host}: what other inventories set up stays: {marks}", host=name, marks=", ".join(sorted(marks)))
-            )
+            asked.say(stays.format(host=name, marks=", ".join(sorted(marks))))
     if plan.changes:
         asked.say(t("Will be changed in ~/.ssh:"))
         _show_changes(trust, plan.changes, asked)
@@ -300,21 +259,15 @@ def _file(trust: Trust, change: TrustChange) -> str:
 
 
 def _what(change: TrustChange) -> str:
-    match change.action, change.file:
-        case "make", _:
-            return t("made, without a passphrase")
-        case "delete", _:
-            return t("deleted")
-        case "add", "config":
-            return t("a block of ours: {count} hosts", count=change.count)
-        case "remove", "config":
-            return t("our block removed")
-        case "add", _:
-            return t("{count} lines added", count=change.count)
-        case "replace", _:
-            return t("{count} lines of ours replaced", count=change.count)
-        case _:
-            return t("{count} lines removed", count=change.count)
+    config = change.file == "config"
+    words = {
+        "make": t("made, without a passphrase"),
+        "delete": t("deleted"),
+        "add": t("a block of ours: {count} hosts") if config else t("{count} lines added"),
+        "replace": t("{count} lines of ours replaced"),
+        "remove": t("our block removed") if config else t("{count} lines removed"),
+    }
+    return words[change.action].format(count=change.count)
 
 
 def _undone(trust: Trust, plan: TrustPlan, asked: TrustArguments) -> int:
@@ -322,20 +275,17 @@ def _undone(trust: Trust, plan: TrustPlan, asked: TrustArguments) -> int:
         asked.say(t("Removed from ~/.ssh:"))
         _show_changes(trust, trust.done, asked)
     if trust.troubles:
-        names = ", ".join(trust.troubles)
-        asked.say(
-            t(
-                "not done: {names}; run it again with --undo when they can be reached. "
-                "What is set up here is kept until then",
-                names=names,
-            )
+        said = t(
+            "not done: {names}; run it again with --undo when they can be reached. "
+            "What is set up here is kept until then"
         )
+        asked.say(said.format(names=", ".join(trust.troubles)))
     if asked.output:
         documents.emit(_data(trust, plan, None), asked.output)
     return 1 if trust.troubles else 0
 
 
-def _interrupted(trust: Trust, asked: TrustArguments) -> None:
+def _interrupted(trust: Trust) -> None:
     note("")
     if not trust.done:
         note(t("interrupted; nothing was changed"))
@@ -346,9 +296,7 @@ def _interrupted(trust: Trust, asked: TrustArguments) -> None:
     note(t("run it again to go on, or with --undo to take it back"))
 
 
-# -- does it work? -------------------------------------------------------------------------------------------------
-
-
+# -- does it work? ---------------------------------------------------------------------------------------
 def _tried(trust: Trust, plan: TrustPlan, asked: TrustArguments) -> int:
     pairs = asyncio.run(trust.verify())
     failed = [pair for pair in pairs if pair.trouble is not None]
@@ -409,9 +357,4 @@ def _data(trust: Trust, plan: TrustPlan, pairs: Sequence[Pair] | None) -> dict[s
 
 
 def _change(trust: Trust, change: TrustChange) -> dict[str, Any]:
-    return {
-        "host": change.place,
-        "file": _file(trust, change),
-        "action": change.action,
-        "count": change.count,
-    }
+    return {"host": change.place, "file": _file(trust, change), "action": change.action, "count": change.count}

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 from oarsman.cli import options
 from oarsman.cli.session import Session
 from oarsman.cli.text import t
-from oarsman.cli.verbs import Verb
+from oarsman.cli.verbs import Verb, option, together
 from oarsman.errors import ConflictError, UsageError, UserError
 from oarsman.manifest import builder
 from oarsman.manifest.fields import FIELDS
@@ -124,60 +124,38 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
     return found
 
 
-_SHAPE = (
-    click.option(
-        "-n",
-        "-np",
-        "--processes",
-        "processes",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help=t("Run the COMMAND on N ranks, without a manifest."),
+_job_options = together(
+    click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=_complete_file),
+    option(
+        "-n, -np, --processes N", t("Run the COMMAND on N ranks, without a manifest."), "processes", type=options.COUNT
     ),
-    click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help=t("Hosts to spread the ranks over; default 2, on SSH hosts what is needed."),
+    option(
+        "--workers N", t("Hosts to spread the ranks over; default 2, on SSH hosts what is needed."), type=options.COUNT
     ),
-    click.option(
-        "--slots", type=click.IntRange(min=1), metavar="N", help=t("Ranks per host; default: as many as needed.")
-    ),
-    click.option(
-        "--env",
-        multiple=True,
-        metavar="NAME=VALUE",
-        callback=_pairs,
-        help=t("A variable for every rank; repeatable."),
-    ),
-    click.option("--cpus", metavar="AMOUNT", help=t("CPUs per worker: 2, 500m.")),
-    click.option("--memory", metavar="AMOUNT", help=t("Memory per worker: 4Gi.")),
-    click.option("--gpus", type=click.IntRange(min=0), metavar="N", help=t("GPUs per worker.")),
-    click.option("--image", metavar="IMAGE", help=t("The container image; needed with --on kube.")),
-    click.option("--keep", is_flag=True, help=t("Leave the workers in place after the end.")),
-)
-_SETTINGS = (
-    click.option("--name", metavar="NAME", help=t("The job's name; default: the manifest's, or from the program.")),
-    click.option("--mpi", metavar="KIND|PATH", help=t("openmpi, mpich, intel, or a path; default: found on PATH.")),
-    click.option(
+    option("--slots N", t("Ranks per host; default: as many as needed."), type=options.COUNT),
+    option("--env NAME=VALUE", t("A variable for every rank; repeatable."), multiple=True, callback=_pairs),
+    option("--cpus AMOUNT", t("CPUs per worker: 2, 500m.")),
+    option("--memory AMOUNT", t("Memory per worker: 4Gi.")),
+    option("--gpus N", t("GPUs per worker."), type=options.FROM_ZERO),
+    option("--image IMAGE", t("The container image; needed with --on kube.")),
+    option("--keep", t("Leave the workers in place after the end.")),
+    option("--name NAME", t("The job's name; default: the manifest's, or from the program.")),
+    option("--mpi KIND|PATH", t("openmpi, mpich, intel, or a path; default: found on PATH.")),
+    option(
         "--network",
+        t("An address for every host, or the machine's own network."),
         type=click.Choice(FIELDS["network"].choices),
-        help=t("An address for every host, or the machine's own network."),
     ),
-    click.option(
+    option(
         "--code",
+        t("On SSH hosts: copy this folder to them (the default), or nothing."),
         type=click.Choice(FIELDS["code"].choices),
-        help=t("On SSH hosts: copy this folder to them (the default), or nothing."),
     ),
-    click.option("--oversubscribe", is_flag=True, help=t("Admit the job even if the machine is smaller than it asks.")),
-    click.option("--priority", type=int, metavar="N", help=t("The higher one starts first; default 0.")),
-    click.option(
-        "--timeout", "deadline", callback=options.seconds, metavar="TIME", help=t("End the job after: 90s, 10m.")
-    ),
-    click.option(
-        "--environment", metavar="NAME", help=t("The environment to run in, as `oarsman env list` shows them.")
-    ),
-    click.option("--install", metavar="COMMANDS", help=t("Shell commands that run before the job starts.")),
+    option("--oversubscribe", t("Admit the job even if the machine is smaller than it asks.")),
+    option("--priority N", t("The higher one starts first; default 0."), type=int),
+    option("--timeout TIME", t("End the job after: 90s, 10m."), "deadline", callback=options.seconds),
+    option("--environment NAME", t("The environment to run in, as `oarsman env list` shows them.")),
+    option("--install COMMANDS", t("Shell commands that run before the job starts.")),
 )
 _SHAPE_NAMES = ("processes", "workers", "slots", "env", "cpus", "memory", "gpus", "keep", "image")
 
@@ -191,10 +169,7 @@ def job_asked_for(command: Callable[..., Any]) -> Callable[..., Any]:
         settings = builder.JobSettings(**{name: kwargs.pop(name) for name in builder.JobSettings.__slots__})
         return command(*args, asked=_asked(words, shape, settings), **kwargs)
 
-    wrapped: Callable[..., Any] = wrapper
-    for option in reversed((*_SHAPE, *_SETTINGS)):
-        wrapped = option(wrapped)
-    return click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=_complete_file)(wrapped)
+    return _job_options(wrapper)
 
 
 def _asked(words: tuple[str, ...], shape: dict[str, Any], settings: builder.JobSettings) -> JobInput:

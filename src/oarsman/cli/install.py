@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from oarsman.cli import documents, options
-from oarsman.cli.session import Session, pass_session
+from oarsman.cli.session import Session
 from oarsman.cli.text import t
-from oarsman.cli.verbs import verb
+from oarsman.cli.verbs import option, verb
 from oarsman.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,65 +19,47 @@ if TYPE_CHECKING:
 
 @verb(
     "install",
-    of_place=True,
-    help=t(
+    t(
         "Bring MPIJobs to a Kubernetes cluster: their definition, rights, and the operator that runs them. "
         "Each object is named with what became of it. Doing it again brings all up to date."
     ),
-    examples=[
-        (
-            "oarsman install --image registry.example/oarsman:1.0",
-            t("on the cluster of your kubeconfig, with an image that you built and pushed"),
-        ),
-        ("oarsman install --image registry.example/oarsman:1.0 --context lab", t("on another cluster")),
-        ("oarsman install --dry-run", t("only say what would be done")),
-        (
-            "oarsman install --image registry.example/oarsman:1.0 -o yaml | kubectl apply -f -",
-            t("the objects, for another tool"),
-        ),
-    ],
+    (
+        "oarsman install --image registry.example/oarsman:1.0",
+        t("on the cluster of your kubeconfig, with an image that you built and pushed"),
+    ),
+    ("oarsman install --image registry.example/oarsman:1.0 --context lab", t("on another cluster")),
+    ("oarsman install --dry-run", t("only say what would be done")),
+    (
+        "oarsman install --image registry.example/oarsman:1.0 -o yaml | kubectl apply -f -",
+        t("the objects, for another tool"),
+    ),
+    of_place=True,
 )
-@click.option(
-    "--namespace",
-    "place",
-    default="mpi-operator",
-    metavar="NS",
-    help=t("Where the operator lives; default: mpi-operator."),
-)
-@click.option("--image", metavar="IMAGE", help=t("The operator's image, with its tag; build and push one first."))
-@click.option("--kubectl-delivery-image", metavar="IMAGE", help=t("An image with kubectl, for launchers of v1 jobs."))
-@click.option("--watch-namespaces", metavar="NS,...", help=t("Only jobs of these namespaces; default: all."))
-@click.option("--dry-run", is_flag=True, help=t("Change nothing."))
-@click.option("--force", is_flag=True, help=t("Take over what a Helm release brought."))
-@click.option("--no-wait", is_flag=True, help=t("Do not wait until the operator runs."))
-@click.option(
-    "--timeout",
-    callback=options.seconds,
-    default="5m",
-    metavar="TIME",
-    help=t("Wait no longer than this; default: 5m."),
-)
+@option("--namespace NS", t("Where the operator lives; default: mpi-operator."), default="mpi-operator")
+@option("--image IMAGE", t("The operator's image, with its tag; build and push one first."))
+@option("--kubectl-delivery-image IMAGE", t("An image with kubectl, for launchers of v1 jobs."), "kubectl_image")
+@option("--watch-namespaces NS,...", t("Only jobs of these namespaces; default: all."), "watch", default="")
+@option("--dry-run", t("Change nothing."))
+@option("--force", t("Take over what a Helm release brought."))
+@option("--no-wait", t("Do not wait until the operator runs."))
+@option("--timeout TIME", t("Wait no longer than this; default: 5m."), callback=options.seconds, default="5m")
 @options.output("json", "yaml")
 @options.cluster
-@pass_session
 def command(
     session: Session,
-    place: str,
-    image: str | None,
-    kubectl_delivery_image: str | None,
-    watch_namespaces: str | None,
+    watch: str,
     dry_run: bool,
     force: bool,
     no_wait: bool,
     timeout: float,
     output: str | None,
+    **more: Any,
 ) -> None:
     from oarsman.backends.kube import install
     from oarsman.backends.kube.lookups import in_plain_words
 
-    watch = tuple(name.strip() for name in (watch_namespaces or "").split(",") if name.strip())
-    settings = install.InstallSettings(namespace=place, image=image, kubectl_image=kubectl_delivery_image, watch=watch)
-    wanted = install.documents(settings)
+    watched = tuple(name.strip() for name in watch.split(",") if name.strip())
+    wanted = install.documents(install.InstallSettings(watch=watched, **more))
     if output == "yaml":
         from oarsman.manifest import to_yaml
 
@@ -118,35 +100,26 @@ def show(step: InstallStep, session: Session) -> None:
 
 @verb(
     "uninstall",
-    of_place=True,
-    help=t(
+    t(
         "Take the operator and its rights away from a cluster. The definition of MPIJobs stays, and every job with it; "
         "with --with-crd both go, and what runs ends."
     ),
-    examples=[
-        ("oarsman uninstall", t("the operator alone")),
-        ("oarsman uninstall --with-crd --yes", t("everything, without a question")),
-    ],
+    ("oarsman uninstall", t("the operator alone")),
+    ("oarsman uninstall --with-crd --yes", t("everything, without a question")),
+    of_place=True,
 )
-@click.option(
-    "--namespace",
-    "place",
-    default="mpi-operator",
-    metavar="NS",
-    help=t("Where the operator lives; default: mpi-operator."),
-)
-@click.option("--with-crd", is_flag=True, help=t("Delete the definition of MPIJobs too, and so every job."))
-@click.option("--force", is_flag=True, help=t("Take away what a Helm release brought, too."))
-@click.option("-y", "--yes", is_flag=True, help=t("Do not ask."))
+@option("--namespace NS", t("Where the operator lives; default: mpi-operator."), default="mpi-operator")
+@option("--with-crd", t("Delete the definition of MPIJobs too, and so every job."))
+@option("--force", t("Take away what a Helm release brought, too."))
+@option("-y, --yes", t("Do not ask."))
 @options.cluster
-@pass_session
-def uninstall_verb(session: Session, place: str, with_crd: bool, force: bool, yes: bool) -> None:
+def uninstall_verb(session: Session, namespace: str, with_crd: bool, force: bool, yes: bool) -> None:
     from oarsman.backends.kube import install
     from oarsman.backends.kube.lookups import in_plain_words
 
     cluster = session.cluster()
     kube = session.run(cluster.kube())
-    wanted = install.documents(install.InstallSettings(namespace=place))
+    wanted = install.documents(install.InstallSettings(namespace=namespace))
     if not yes:
         _ask(cluster.access.server, session.run(install.count_jobs(kube)) if with_crd else None)
     with in_plain_words(cluster.access):

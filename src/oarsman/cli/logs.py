@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from oarsman.cli import options, render
-from oarsman.cli.failures import note
-from oarsman.cli.session import Session, pass_session, short
-from oarsman.cli.shown_job import ShownJob
-from oarsman.cli.text import parse_moment, t
-from oarsman.cli.verbs import verb
-from oarsman.cli.waiting import Reasons, never_started
+from oarsman.cli.session import Session, short
+from oarsman.cli.text import note, parse_moment, t
+from oarsman.cli.verbs import option, verb
+from oarsman.cli.waiting import Reasons, ShownJob, never_started
 from oarsman.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -23,69 +19,54 @@ if TYPE_CHECKING:
 
 @verb(
     "logs",
-    help=t(
+    t(
         "Show what a job wrote, in the order it was written. Every line carries its rank and host. "
         "Logs stay until the job is deleted."
     ),
-    examples=[
-        ("oarsman logs -f pi", t("follow until the job ends")),
-        ("oarsman logs pi --rank 0 --rank 3 --no-tags", t("two ranks, without tags")),
-        ("oarsman logs pi --worker 1 --stderr --tail 50", t("the last errors of one host")),
-        ("oarsman logs pi --since 5m --timestamps", t("the last five minutes, with times")),
-        ("oarsman logs pi --attempt 1", t("the attempt before the retry")),
-    ],
+    ("oarsman logs -f pi", t("follow until the job ends")),
+    ("oarsman logs pi --rank 0 --rank 3 --no-tags", t("two ranks, without tags")),
+    ("oarsman logs pi --worker 1 --stderr --tail 50", t("the last errors of one host")),
+    ("oarsman logs pi --since 5m --timestamps", t("the last five minutes, with times")),
+    ("oarsman logs pi --attempt 1", t("the attempt before the retry")),
 )
 @options.job
-@click.option("-f", "--follow", is_flag=True, help=t("Go on until the job ends."))
-@click.option(
-    "--rank", "ranks", type=click.IntRange(min=0), multiple=True, metavar="N", help=t("Only this rank; repeatable.")
-)
-@click.option(
-    "--worker",
-    "workers",
-    type=click.IntRange(min=0),
-    multiple=True,
-    metavar="N",
-    help=t("Only ranks on this worker; repeatable."),
-)
-@click.option("--launcher", is_flag=True, help=t("Only what the launcher itself wrote."))
-@click.option("--stderr", is_flag=True, help=t("Only what was written to stderr."))
-@click.option("--since", metavar="TIME", help=t("Only lines since: 5m (ago), or 2026-01-31T08:00:00Z."))
-@click.option("--tail", type=click.IntRange(min=0), metavar="N", help=t("Only the last N lines."))
-@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help=t("Of this attempt; default: the newest."))
-@click.option("--timestamps", is_flag=True, help=t("Begin every line with its time."))
-@click.option("--no-tags", is_flag=True, help=t("Do not say which rank wrote a line."))
+@option("-f, --follow", t("Go on until the job ends."))
+@option("--rank N", t("Only this rank; repeatable."), "ranks", type=options.FROM_ZERO, multiple=True)
+@option("--worker N", t("Only ranks on this worker; repeatable."), "workers", type=options.FROM_ZERO, multiple=True)
+@option("--launcher", t("Only what the launcher itself wrote."))
+@option("--stderr", t("Only what was written to stderr."))
+@option("--since TIME", t("Only lines since: 5m (ago), or 2026-01-31T08:00:00Z."))
+@option("--tail N", t("Only the last N lines."), type=options.FROM_ZERO)
+@option("--attempt N", t("Of this attempt; default: the newest."), type=options.COUNT)
+@option("--timestamps", t("Begin every line with its time."))
+@option("--no-tags", t("Do not say which rank wrote a line."))
 @options.output("json")
 @options.place
-@pass_session
 def command(
     session: Session,
     name: str,
     follow: bool,
-    ranks: tuple[int, ...],
-    workers: tuple[int, ...],
-    launcher: bool,
     stderr: bool,
     since: str | None,
     tail: int | None,
-    attempt: int | None,
     timestamps: bool,
     no_tags: bool,
     output: str | None,
+    **filters: Any,
 ) -> None:
     from oarsman.cli.logview import Printer
     from oarsman.service.models import LogFilter
 
-    if launcher and (ranks or workers):
+    only = LogFilter(stream="err" if stderr else None, **filters)
+    if only.launcher and (only.ranks or only.workers):
         raise UsageError(t("--launcher leaves out every rank: it goes with neither --rank nor --worker"))
-    only = LogFilter(ranks=ranks, workers=workers, launcher=launcher, stream="err" if stderr else None, attempt=attempt)
     moment = parse_moment(since, session.now()) if since else None
     key = session.key(name)
     _no_such_rank(session, key, only)
     silent = True
     try:
         with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
-            for number in _every_attempt(session, key) if follow and attempt is None else [attempt]:
+            for number in _every_attempt(session, key) if follow and only.attempt is None else [only.attempt]:
                 part = only.model_copy(update={"attempt": number})
                 lines = session.service.lines(key, part, since=moment, tail=tail, follow=follow)
                 for block in session.iterate(lines):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from types import TracebackType
 from typing import IO, TYPE_CHECKING
 
 import click
@@ -20,18 +19,8 @@ from oarsman.cli.text import rfc3339, safe
 if TYPE_CHECKING:
     from oarsman.backends.base import LogLine
 
-_PALETTE = (
-    "cyan",
-    "green",
-    "yellow",
-    "magenta",
-    "blue",
-    "bright_cyan",
-    "bright_green",
-    "bright_yellow",
-    "bright_magenta",
-    "bright_blue",
-)
+_COLOURS = ("cyan", "green", "yellow", "magenta", "blue")
+_PALETTE = (*_COLOURS, *(f"bright_{colour}" for colour in _COLOURS))
 _FLUSH_SECONDS = 0.2
 
 
@@ -73,9 +62,7 @@ class Printer:
             self._flusher.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def write(self, line: LogLine) -> None:
@@ -116,12 +103,9 @@ class Printer:
         if self._json:
             fields = {"time": rfc3339(line.time), "rank": line.rank, "host": line.host, "stream": line.stream}
             return json.dumps({**fields, "text": line.text}, ensure_ascii=False) + "\n"
-        text = safe(line.text) if sink.terminal else line.text
+        text = (safe(line.text) if sink.terminal else line.text) + "\n"
         if self._tags:
-            tag = sink.tags.get((line.rank, line.host)) or sink.tag(line.rank, line.host)
-            text = f"{tag}{text}\n"
-        else:
-            text += "\n"
+            text = (sink.tags.get((line.rank, line.host)) or sink.tag(line.rank, line.host)) + text
         if self._timestamps:
             return f"{line.time.astimezone().isoformat(timespec='milliseconds')} {text}"
         return text

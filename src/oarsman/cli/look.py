@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from oarsman.cli import documents, options, render
-from oarsman.cli.failures import note
-from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.session import Session, short
 from oarsman.cli.text import t
-from oarsman.cli.verbs import verb
+from oarsman.cli.verbs import option, verb
 
 if TYPE_CHECKING:
     from oarsman.service.models import EventView
@@ -18,18 +15,15 @@ if TYPE_CHECKING:
 
 @verb(
     "list",
-    help=t("List the jobs, the newest last. Without --namespace, those of every namespace; on a cluster, of one."),
-    examples=[
-        ("oarsman list", ""),
-        ("oarsman list -o wide", t("with slots, MPI, owner, attempt and what each job says of itself")),
-        ("oarsman list --state Failed -o name | xargs oarsman delete", t("delete the jobs that failed")),
-    ],
+    t("List the jobs, the newest last. Without --namespace, those of every namespace; on a cluster, of one."),
+    "oarsman list",
+    ("oarsman list -o wide", t("with slots, MPI, owner, attempt and what each job says of itself")),
+    ("oarsman list --state Failed -o name | xargs oarsman delete", t("delete the jobs that failed")),
 )
-@click.option("--state", metavar="STATE", help=t("Only jobs in this state: Running, Queued, Failed, ..."))
+@option("--state STATE", t("Only jobs in this state: Running, Queued, Failed, ..."))
 @options.output("json", "yaml", "wide", "name")
 @options.all_namespaces
 @options.place
-@pass_session
 def list_verb(session: Session, state: str | None, output: str | None) -> None:
     found = session.rows_with_documents(documents=output in ("json", "yaml"))
     if state is not None:
@@ -39,23 +33,20 @@ def list_verb(session: Session, state: str | None, output: str | None) -> None:
         documents.emit_jobs([(row.key, whole) for row, whole in found], output)
     elif rows := [row for row, _ in found]:
         render.job_table(rows, session.now(), wide=output == "wide")
-    elif not session.quiet:
-        note(t("no jobs"))
+    else:
+        session.note(t("no jobs"))
 
 
 @verb(
     "get",
-    help=t("Show jobs by name. With -o yaml or json, the whole MPIJob with its status, as Kubernetes would print it."),
-    examples=[
-        ("oarsman get pi", ""),
-        ("oarsman get pi -o yaml", t("the document, status included")),
-        ("oarsman get pi -o json | jq -r .status.cause.summary", t("one field, for a script")),
-    ],
+    t("Show jobs by name. With -o yaml or json, the whole MPIJob with its status, as Kubernetes would print it."),
+    "oarsman get pi",
+    ("oarsman get pi -o yaml", t("the document, status included")),
+    ("oarsman get pi -o json | jq -r .status.cause.summary", t("one field, for a script")),
 )
 @options.jobs
 @options.output("json", "yaml", "wide", "name")
 @options.place
-@pass_session
 def get_verb(session: Session, names: tuple[str, ...], output: str | None) -> None:
     views = [session.run(session.service.job(session.key(name))) for name in names]
     if output in (None, "wide"):
@@ -66,22 +57,22 @@ def get_verb(session: Session, names: tuple[str, ...], output: str | None) -> No
 
 @verb(
     "events",
-    help=t("Show what happened to a job, oldest first. Without a name, to every job."),
-    examples=[("oarsman events pi", ""), ("oarsman events -o json", t("of every job, for a program"))],
+    t("Show what happened to a job, oldest first. Without a name, to every job."),
+    "oarsman events pi",
+    ("oarsman events -o json", t("of every job, for a program")),
 )
 @options.maybe_job
 @options.output("json", "yaml")
 @options.all_namespaces
 @options.place
-@pass_session
 def events_verb(session: Session, name: str | None, output: str | None) -> None:
     found = events_of(session, [session.key(name)] if name else None)
     if output:
         documents.emit_list([_event(job, event) for job, event in found], output)
     elif found:
         render.event_table([(short(job), event) for job, event in found], session.now(), with_job=name is None)
-    elif not session.quiet:
-        note(t("no events"))
+    else:
+        session.note(t("no events"))
 
 
 def events_of(session: Session, keys: list[str] | None) -> list[tuple[str, EventView]]:
@@ -110,37 +101,20 @@ def _event(key: str, event: EventView) -> dict[str, Any]:
 
 @verb(
     "top",
-    help=t(
-        "Show what every host of a job uses now: processes, CPU, memory, GPUs. Without a name, of every job that runs."
-    ),
-    examples=[("oarsman top", ""), ("oarsman top pi -o json", t("of one job, for a program"))],
+    t("Show what every host of a job uses now: processes, CPU, memory, GPUs. Without a name, of every job that runs."),
+    "oarsman top",
+    ("oarsman top pi -o json", t("of one job, for a program")),
 )
 @options.maybe_job
 @options.output("json", "yaml")
 @options.all_namespaces
 @options.place
-@pass_session
 def top_verb(session: Session, name: str | None, output: str | None) -> None:
     keys = [session.key(name)] if name else [row.key for row in session.rows() if not render.finished(row)]
     found = [(key, use) for key in keys for use in session.run(session.service.usage_now(key))]
     if output:
-        documents.emit(
-            [
-                {
-                    "job": key,
-                    "host": use.host,
-                    "role": use.role,
-                    "processes": use.processes,
-                    "cpuPercent": use.cpu_percent,
-                    "memoryBytes": use.memory_bytes,
-                    "memoryLimitBytes": use.memory_limit_bytes,
-                    "gpus": use.gpus,
-                }
-                for key, use in found
-            ],
-            output,
-        )
+        documents.emit([{"job": key, **use.model_dump(mode="json", by_alias=True)} for key, use in found], output)
     elif found:
         render.usage_table([(short(key), use) for key, use in found])
-    elif not session.quiet:
-        note(t("nothing is running"))
+    else:
+        session.note(t("nothing is running"))

@@ -14,7 +14,7 @@ import click
 from oarsman.cli import failures, options
 from oarsman.cli.session import Session
 from oarsman.cli.text import t
-from oarsman.cli.verbs import HelpPage, PlainVerb, Verb, everywhere, section
+from oarsman.cli.verbs import PlainVerb, Verb, VerbFamily, family, section
 from oarsman.errors import UsageError
 from oarsman.text.catalogue import N_
 
@@ -33,7 +33,7 @@ PLAIN: dict[str, PlainVerb] = {
         act=lambda service, key: service.resume(key),
         said=N_("{name} goes on"),
         help=t("Resume suspended jobs. They queue for room again and start as a new attempt."),
-        examples=[("oarsman resume pi", "")],
+        examples=["oarsman resume pi"],
     ),
     "stop": PlainVerb(
         act=lambda service, key: service.stop(key),
@@ -43,7 +43,7 @@ PLAIN: dict[str, PlainVerb] = {
             "A stopped job counts as failed, with the reason StoppedByUser."
         ),
         examples=[
-            ("oarsman stop pi", ""),
+            "oarsman stop pi",
             ("oarsman stop pi && oarsman wait pi --for finished", t("until nothing of it runs")),
         ],
     ),
@@ -65,21 +65,16 @@ _TOGETHER = {
     "about": "version completion supervisor",
     "change": "scale delete",
     "look": "list get events top",
-    "run": "run submit",
+    "run": "run submit wait",
+    "serve": "serve server",
     "users": "users tokens",
     "validate": "validate convert",
 }
 _MODULES = {name: module for module, names in _TOGETHER.items() for name in names.split()} | {"uninstall": "install"}
 
 
-class Oarsman(HelpPage, click.Group):
-    """A group whose verbs are in modules of this package."""
-
-    examples = (
-        ("oarsman doctor", t("what this machine can do")),
-        ("oarsman run -n 4 -- python3 -m mpi4py train.py", t("four ranks of a program, no manifest")),
-        ("oarsman run job.yaml", t("a job as its manifest says")),
-    )
+class Oarsman(VerbFamily):
+    """The family whose verbs are in modules of this package."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -96,16 +91,12 @@ class Oarsman(HelpPage, click.Group):
         assert isinstance(command, Verb)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-") and not ctx.resilient_parsing:
-            from difflib import get_close_matches
+    def no_such_verb(self, ctx: click.Context, name: str) -> UsageError:
+        from difflib import get_close_matches
 
-            near = get_close_matches(args[0], VERBS, n=1)
-            hint = t("did you mean {names}?", names=near[0]) if near else t("`oarsman --help` lists the verbs")
-            raise UsageError(t("there is no verb '{name}'", name=args[0]), hint=hint)
-        return super().resolve_command(ctx, args)
+        near = get_close_matches(name, VERBS, n=1)
+        hint = t("did you mean {names}?", names=near[0]) if near else t("`oarsman --help` lists the verbs")
+        return UsageError(t("there is no verb '{name}'", name=name), hint=hint)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, verbs in SECTIONS.items():
@@ -162,34 +153,17 @@ def _faithful_streams() -> None:
             stream.reconfigure(errors="oarsman")
 
 
-def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        from oarsman.version import __version__
-
-        click.echo(f"oarsman {__version__}")
-        ctx.exit()
-
-
-@click.group(
+cli = family(
     "oarsman",
+    t("Run MPI jobs: one MPIJob manifest on this machine, on SSH hosts or on Kubernetes."),
+    ("oarsman doctor", t("what this machine can do")),
+    ("oarsman run -n 4 -- python3 -m mpi4py train.py", t("four ranks of a program, no manifest")),
+    ("oarsman run job.yaml", t("a job as its manifest says")),
+    options=[options.place_long, options.version],
     cls=Oarsman,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    subcommand_metavar=t("VERB ..."),
-    invoke_without_command=True,
-    help=t("Run MPI jobs: one MPIJob manifest on this machine, on SSH hosts or on Kubernetes."),
 )
-@options.place_long
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help=t("Show the version.")
-)
-@click.pass_context
-def cli(ctx: click.Context) -> None:
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
-cli.params.extend(everywhere())
-
-
-def main() -> NoReturn:
+def main() -> None:
     cli.main()

@@ -1,181 +1,177 @@
-"""`oarsman operator`: the process in a cluster that looks after its MPIJobs."""
+"""`oarsman operator`: the process in a cluster that looks after its MPIJobs. It takes the MPI Operator's place, and its
+flags as Go programs read them."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from oarsman.cli import failures, options
-from oarsman.cli.goflags import KLOG, GoVerb
-from oarsman.cli.session import Session, pass_session
+from oarsman.cli.session import Session
 from oarsman.cli.text import t
-from oarsman.cli.verbs import verb
+from oarsman.cli.verbs import Verb, option, verb
 from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
     from oarsman.control.operator_settings import OperatorSettings
-    from oarsman.engines.kube.client import Access
 
-_PORT = click.IntRange(0, 65535)
 _EXTRA = {"aiohttp", "cryptography", "msgspec", "prometheus_client"}  # what the extra `kube` brings
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _TO_RELEASE = 5.0  # seconds beyond those for the turns under way
 _DEBUG_FROM = 4  # klog's -v
+KLOG = "oarsman.klog"  # in the context's `meta`: the flags of klog that were given, with their values
+_FLAG = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
+_TRUE = {"1", "t", "T", "true", "TRUE", "True"}
+_FALSE = {"0", "f", "F", "false", "FALSE", "False"}
+_KLOG_SWITCHES = {"add_dir_header", "alsologtostderr", "legacy_stderr_threshold_behavior", "logtostderr", "one_output"}
+_KLOG_SWITCHES |= {"skip_headers", "skip_log_headers"}
+_KLOG_VALUES = {"log_backtrace_at", "log_dir", "log_file", "log_file_max_size", "stderrthreshold", "v", "vmodule"}
 
 
-def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        from oarsman.version import __version__
+class GoVerb(Verb):
+    """Takes flags with one dash or two, `--flag=value` or `--flag value`, and booleans with `=true`. They are rewritten
+    to the form click reads, so that help, errors and suggestions stay as everywhere else; those of klog, Go's logging,
+    are taken out."""
 
-        click.echo(f"oarsman {__version__}")
-        ctx.exit()
+    def __init__(self, *args: Any, aliases: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._aliases = aliases
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        klog = ctx.meta.setdefault(KLOG, {})
+        options = {name: o for o in self.get_params(ctx) if isinstance(o, click.Option) for name in o.opts}
+        return super().parse_args(ctx, list(_translated(iter(args), options, self._aliases, klog)))
 
 
-_FLAGS = [
-    click.Option(
-        ["--namespace", "namespaces"],
-        metavar="NS,...",
-        multiple=True,
-        help=t("Look after these namespaces only (also: KUBEFLOW_NAMESPACE); default: all."),
-    ),
-    click.Option(
-        ["--gang-scheduling"],
-        metavar="NAME",
-        default="",
-        help=t("Schedule all pods of a job or none: volcano, or a scheduler with scheduler-plugins."),
-    ),
-    click.Option(
-        ["--cluster-domain"],
-        metavar="DOMAIN",
-        default="",
-        help=t("Write host names with this domain, such as cluster.local."),
-    ),
-    click.Option(
-        ["--kubectl-delivery-image"],
-        metavar="IMAGE",
-        default="",
-        help=t("For v1 jobs: the image that brings kubectl to launchers."),
-    ),
-    click.Option(
-        ["--start-barrier"],
-        metavar="TIME",
-        default="5m",
-        callback=options.seconds,
-        help=t("How long a launcher may wait for its workers; default 5m."),
-    ),
-    click.Option(
-        ["--kubeconfig"],
-        metavar="FILE",
-        help=t("How to reach the cluster; default: KUBECONFIG, then the pod's own account."),
-    ),
-    click.Option(["--context"], metavar="NAME", help=t("Which context of that file; default: its current one.")),
-    click.Option(["--master"], metavar="URL", help=t("The API server's address, if another than the file's.")),
-    click.Option(
-        ["--leader-elect/--no-leader-elect"],
-        default=True,
-        help=t("Let one of several operators act; default. Without: there must be only one."),
-    ),
-    click.Option(
-        ["--lock-namespace"],
-        metavar="NS",
-        help=t("Where the lease lies that says who acts; default: the pod's own namespace."),
-    ),
-    click.Option(["--lease-name"], metavar="NAME", default="mpi-operator", help=t("The name of that lease.")),
-    click.Option(
-        ["--threadiness"],
-        metavar="N",
-        type=click.IntRange(min=1),
-        default=16,
-        help=t("Jobs that are worked on at the same time; default 16."),
-    ),
-    click.Option(
-        ["--kube-api-qps"],
-        metavar="N",
-        type=int,
-        default=0,
-        help=t("Requests per second to the API server; default 0, no limit."),
-    ),
-    click.Option(
-        ["--kube-api-burst"],
-        metavar="N",
-        type=int,
-        default=0,
-        help=t("How many may exceed that at once; default: twice as many."),
-    ),
-    # Upstream limits its turns because each costs requests; ours are taken only when something changed.
-    click.Option(["--controller-queue-rate-limit"], type=int, hidden=True, expose_value=False),
-    click.Option(["--controller-queue-burst"], type=int, hidden=True, expose_value=False),
-    click.Option(
-        ["--health-port"],
-        metavar="PORT",
-        type=_PORT,
-        default=8080,
-        help=t("Port of /healthz and /readyz; default 8080, 0: none."),
-    ),
-    click.Option(
-        ["--monitoring-port"],
-        metavar="PORT",
-        type=_PORT,
-        default=8081,
-        help=t("Port of /metrics; default 8081, 0: none."),
-    ),
-    click.Option(["--bind-address"], metavar="ADDRESS", default="", help=t("The address of both ports; default: all.")),
-    click.Option(
-        ["--log-level"],
-        type=click.Choice(["debug", "info", "warning", "error"]),
-        metavar="LEVEL",
-        help=t("From which level on to log: debug, info (default), warning, error."),
-    ),
-    click.Option(
-        ["--log-format"],
-        type=click.Choice(["text", "json"]),
-        default="text",
-        metavar="FORM",
-        help=t("How to log, one line each: text (default), json."),
-    ),
-    click.Option(
-        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help=t("Show the version.")
-    ),
-]
+def _translated(
+    words: Iterator[str], options: Mapping[str, click.Option], aliases: Mapping[str, str], klog: dict[str, str]
+) -> Iterator[str]:
+    for word in words:
+        flag = _FLAG.fullmatch(word)
+        if word == "--" or flag is None:
+            yield word
+            yield from words  # Go stops at the first word that is no flag; what follows is refused by click
+            return
+        name, value = aliases.get(flag[1], flag[1]), flag[2]
+        option = options.get(f"--{name}")
+        if word in options and value is None and option is None:
+            yield word  # a short option of our own
+        elif option is not None:
+            yield from _known(f"--{name}", option, value, words)
+        elif name in _KLOG_SWITCHES:
+            klog[name] = "true" if value is None else value
+        elif name in _KLOG_VALUES:
+            klog[name] = next(words, "") if value is None else value
+        else:
+            yield f"--{name}" if value is None else f"--{name}={value}"
+
+
+def _known(name: str, option: click.Option, value: str | None, words: Iterator[str]) -> Iterator[str]:
+    if option.is_flag:
+        if value is None or value in _TRUE:
+            yield name
+        elif value in _FALSE:
+            yield from option.secondary_opts[:1]
+        else:
+            raise UsageError(t("{what} takes true or false", what=name))
+        return
+    if value is None:
+        value = next(words, None)
+    yield name if value is None else f"{name}={value}"
 
 
 @verb(
     "operator",
-    of_place=True,
-    cls=GoVerb,
-    params=_FLAGS,
-    aliases={"kubeConfig": "kubeconfig", "mpi-kubectl-delivery-image": "kubectl-delivery-image"},
-    help=t(
+    t(
         "Look after the MPIJobs of a Kubernetes cluster. This is what runs in the operator's pod; of several, one acts "
         "and the others stand by. SIGTERM lets the turns under way finish and hands over at once.\n\n"
         "The flags of the MPI Operator are understood as they are, with one dash or two; those of its logging have no "
         "effect, except that -v=4 and more means --log-level debug."
     ),
-    examples=[
-        ("oarsman operator", t("in a pod, or with your own kubeconfig")),
-        ("oarsman operator --namespace team-a,team-b", t("only these namespaces")),
-        ("oarsman operator -alsologtostderr --lock-namespace=kubeflow -v=4", t("as the MPI Operator is called")),
-    ],
+    ("oarsman operator", t("in a pod, or with your own kubeconfig")),
+    ("oarsman operator --namespace team-a,team-b", t("only these namespaces")),
+    ("oarsman operator -alsologtostderr --lock-namespace=kubeflow -v=4", t("as the MPI Operator is called")),
+    of_place=True,
+    cls=GoVerb,
+    aliases={"kubeConfig": "kubeconfig", "mpi-kubectl-delivery-image": "kubectl-delivery-image"},
 )
-@click.pass_context
-@pass_session
-def command(session: Session, ctx: click.Context, /, **given: Any) -> None:
+@option(
+    "--namespace NS,...",
+    t("Look after these namespaces only (also: KUBEFLOW_NAMESPACE); default: all."),
+    "namespaces",
+    multiple=True,
+)
+@option(
+    "--gang-scheduling NAME",
+    t("Schedule all pods of a job or none: volcano, or a scheduler with scheduler-plugins."),
+    default="",
+)
+@option("--cluster-domain DOMAIN", t("Write host names with this domain, such as cluster.local."), default="")
+@option("--kubectl-delivery-image IMAGE", t("For v1 jobs: the image that brings kubectl to launchers."), default="")
+@option(
+    "--start-barrier TIME",
+    t("How long a launcher may wait for its workers; default 5m."),
+    "start_barrier_seconds",
+    default="5m",
+    callback=options.seconds,
+)
+@option("--kubeconfig FILE", t("How to reach the cluster; default: KUBECONFIG, then the pod's own account."))
+@option("--context NAME", t("Which context of that file; default: its current one."))
+@option("--master URL", t("The API server's address, if another than the file's."))
+@option(
+    "--leader-elect/--no-leader-elect",
+    t("Let one of several operators act; default. Without: there must be only one."),
+    default=True,
+)
+@option("--lock-namespace NS", t("Where the lease lies that says who acts; default: the pod's own namespace."))
+@option("--lease-name NAME", t("The name of that lease."), default="mpi-operator")
+@option("--threadiness N", t("Jobs that are worked on at the same time; default 16."), type=options.COUNT, default=16)
+@option(
+    "--kube-api-qps N", t("Requests per second to the API server; default 0, no limit."), "qps", type=int, default=0
+)
+@option(
+    "--kube-api-burst N", t("How many may exceed that at once; default: twice as many."), "burst", type=int, default=0
+)
+# Upstream limits its turns because each costs requests; ours are taken only when something changed.
+@click.option("--controller-queue-rate-limit", type=int, hidden=True, expose_value=False)
+@click.option("--controller-queue-burst", type=int, hidden=True, expose_value=False)
+@option(
+    "--health-port PORT", t("Port of /healthz and /readyz; default 8080, 0: none."), type=options.PORT, default=8080
+)
+@option("--monitoring-port PORT", t("Port of /metrics; default 8081, 0: none."), type=options.PORT, default=8081)
+@option("--bind-address ADDRESS", t("The address of both ports; default: all."), default="")
+@option(
+    "--log-level LEVEL",
+    t("From which level on to log: debug, info (default), warning, error."),
+    type=click.Choice(["debug", "info", "warning", "error"]),
+)
+@option(
+    "--log-format FORM",
+    t("How to log, one line each: text (default), json."),
+    type=click.Choice(["text", "json"]),
+    default="text",
+)
+@options.version
+def command(session: Session, kubeconfig: str | None, context: str | None, master: str | None, **given: Any) -> None:
     import logging
 
+    ctx = click.get_current_context()
     klog: Mapping[str, str] = ctx.meta.get(KLOG, {})
-    if given["log_level"] is None:
-        given["log_level"] = _level(session, klog)
     try:
         from oarsman.control import process
         from oarsman.control.process import run_until_told
+        from oarsman.engines.kube.client import load_access
 
-        settings = settings_from(given, os.environ, namespace=session.namespace)
-        access = _access(session, given)
+        settings = _settings(session, klog, given)
+        file = kubeconfig or session.kubeconfig
+        access = load_access(
+            kubeconfig=Path(file) if file else None, context=context or session.context, master=master or None
+        )
         process.set_up(settings.log_level, as_json=settings.json_logs)
         if klog:
             shown = " ".join(f"-{name}={value}" for name, value in klog.items())
@@ -199,31 +195,18 @@ def command(session: Session, ctx: click.Context, /, **given: Any) -> None:
         ctx.exit(failures.UNEXPECTED)
 
 
-def settings_from(
-    given: Mapping[str, Any], environment: Mapping[str, str], *, namespace: str | None = None
-) -> OperatorSettings:
-    """The settings that flags and variables ask for."""
+def _settings(session: Session, klog: Mapping[str, str], given: dict[str, Any]) -> OperatorSettings:
+    """What flags and variables ask for. Most flags are called as the settings are."""
     from oarsman.control.operator_settings import OperatorSettings
 
-    asked = given["namespaces"] or [namespace or environment.get("KUBEFLOW_NAMESPACE", "")]
-    return OperatorSettings(
-        namespaces=_namespaces(asked),
-        gang_scheduling=given["gang_scheduling"],
-        cluster_domain=given["cluster_domain"].strip("."),
-        kubectl_delivery_image=given["kubectl_delivery_image"],
-        start_barrier_seconds=given["start_barrier"],
-        leader_elect=given["leader_elect"],
-        lock_namespace=given["lock_namespace"] or own_namespace(),
-        lease_name=given["lease_name"],
-        threadiness=given["threadiness"],
-        qps=_positive(given["kube_api_qps"]),
-        burst=_positive(given["kube_api_burst"]),
-        health_port=given["health_port"],
-        monitoring_port=given["monitoring_port"],
-        bind_address=given["bind_address"],
-        log_level=given["log_level"] or "info",
-        json_logs=given["log_format"] == "json",
-    )
+    asked = given["namespaces"] or [session.namespace or os.environ.get("KUBEFLOW_NAMESPACE", "")]
+    given["namespaces"] = _namespaces(asked)
+    given["cluster_domain"] = given["cluster_domain"].strip(".")
+    given["lock_namespace"] = given["lock_namespace"] or own_namespace()
+    given["qps"], given["burst"] = (max(given[name], 0) or None for name in ("qps", "burst"))
+    given["log_level"] = given["log_level"] or _level(session, klog)
+    json_logs = given.pop("log_format") == "json"
+    return OperatorSettings(**given, json_logs=json_logs)
 
 
 def own_namespace(account: Path | None = None) -> str:
@@ -247,23 +230,8 @@ def _namespaces(asked: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _positive(number: int) -> int | None:
-    return number if number > 0 else None
-
-
 def _level(session: Session, klog: Mapping[str, str]) -> str:
     verbosity = klog.get("v", "")
     if verbosity.isdecimal() and int(verbosity) >= _DEBUG_FROM:
         return "debug"
     return "warning" if session.quiet else "info"
-
-
-def _access(session: Session, given: Mapping[str, Any]) -> Access:
-    from oarsman.engines.kube.client import load_access
-
-    kubeconfig = given["kubeconfig"] or getattr(session, "kubeconfig", None)
-    return load_access(
-        kubeconfig=Path(kubeconfig) if kubeconfig else None,
-        context=given["context"] or getattr(session, "context", None),
-        master=given["master"] or None,
-    )

@@ -2,153 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from oarsman import names
+from oarsman import names as words
 from oarsman.cli.session import Session, short
 from oarsman.cli.text import parse_duration, t
-from oarsman.cli.verbs import Common, remember
-from oarsman.errors import OarsmanError
+from oarsman.cli.verbs import Common, Decorator, option, remember, together
+from oarsman.errors import NotFoundError, OarsmanError
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 
-
-def place(command: F) -> F:
-    """Where the jobs are: engine, cluster and namespace."""
-    return _place(command, "-n")
-
-
-def place_long(command: F) -> F:
-    """The same for verbs whose -n is the number of ranks."""
-    return _place(command)
+COUNT = click.IntRange(min=1)
+FROM_ZERO = click.IntRange(min=0)
+PORT = click.IntRange(0, 65535)
 
 
-def _place(command: F, *short: str) -> F:
-    return engine(_kept("namespace", "NS", t("The namespace meant by names that mention none."), *short)(command))
-
-
+# -- where the jobs are ------------------------------------------------------------------------------------
 class _PlaceType(click.Choice[str]):
     """Also takes what a place was called before."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return super().convert(names.PLACE_ALIASES.get(value, value), param, ctx)
+        return super().convert(words.PLACE_ALIASES.get(value, value), param, ctx)
 
 
-def engine(command: F) -> F:
-    """Which engine, which hosts and which cluster, for verbs that have no jobs to name."""
-    command = _kept("token-file", "FILE", t("With --server, the file with its token (also: OARSMAN_TOKEN)."))(command)
-    command = click.option(
-        "--server",
-        cls=Common,
-        metavar="URL",
-        envvar="OARSMAN_SERVER",
-        expose_value=False,
-        is_eager=True,
-        callback=_chosen("server"),
-        help=t("The jobs of a server, as `oarsman serve` starts one (also: OARSMAN_SERVER)."),
-    )(command)
-    command = _kept("kubeconfig", "FILE", t("The file that says how to reach the cluster."))(command)
-    command = _kept("context", "NAME", t("The context of the kubeconfig to use."))(command)
-    command = _kept("hosts", "FILE", t("With --on ssh, the file that names the hosts (also: OARSMAN_HOSTS)."))(command)
-    return click.option(
-        "--on",
-        cls=Common,
-        type=_PlaceType(names.PLACES),
-        metavar="[local|ssh|kube]",
-        envvar="OARSMAN_ON",
-        expose_value=False,
-        is_eager=True,
-        callback=_chosen("engine"),
-        help=t("Where jobs run: on this machine (the default), on SSH hosts or on a cluster."),
-    )(command)
-
-
-def _chosen(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+def _chosen(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Keeps the value and where it comes from: what is on the command line goes before variables."""
-
-    def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-        if not value:
-            return
-        session = ctx.ensure_object(Session)
-        typed = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
-        if typed or session.said.get(attribute) != "option":
-            setattr(session, attribute, value)
-            session.said[attribute] = "option" if typed else "variable"
-
-    return keep
+    session, name = ctx.ensure_object(Session), param.name or ""
+    typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    if value and (typed or session.said.get(name) != "option"):
+        setattr(session, name, value)
+        session.said[name] = "option" if typed else "variable"
 
 
-def cluster(command: F) -> F:
-    """For verbs that are about a cluster and nothing else: no --on is needed, and one is not in the way."""
-
-    def choose(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
-        ctx.ensure_object(Session).engine = "kube"
-
-    command = _kept("kubeconfig", "FILE", t("The file that says how to reach the cluster."))(command)
-    command = _kept("context", "NAME", t("The context of the kubeconfig to use."))(command)
-    return click.option(
-        "--on", cls=Common, type=click.Choice(["kube"]), hidden=True, expose_value=False, is_eager=True, callback=choose
-    )(command)
+def _on_cluster(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    ctx.ensure_object(Session).engine = "kube"
 
 
-def namespace(command: F) -> F:
-    return _kept("namespace", "NS", t("The namespace meant by names that mention none."))(command)
+_ON = t("Where jobs run: on this machine (the default), on SSH hosts or on a cluster.")
+_SERVER = t("The jobs of a server, as `oarsman serve` starts one (also: OARSMAN_SERVER).")
+_NAMESPACE = t("The namespace meant by names that mention none.")
+_context = option("--context NAME", t("The context of the kubeconfig to use."), cls=Common)
+_kubeconfig = option("--kubeconfig FILE", t("The file that says how to reach the cluster."), cls=Common)
+_place = _PlaceType(words.PLACES)
+_engine = together(
+    option("--on [local|ssh|kube]", _ON, "engine", cls=Common, type=_place, envvar="OARSMAN_ON", callback=_chosen),
+    option("--hosts FILE", t("With --on ssh, the file that names the hosts (also: OARSMAN_HOSTS)."), cls=Common),
+    _context,
+    _kubeconfig,
+    option("--server URL", _SERVER, cls=Common, envvar="OARSMAN_SERVER", callback=_chosen),
+    option("--token-file FILE", t("With --server, the file with its token (also: OARSMAN_TOKEN)."), cls=Common),
+)
+place = together(_engine, option("-n, --namespace NS", _NAMESPACE, cls=Common))
+place_long = together(_engine, option("--namespace NS", _NAMESPACE, cls=Common))  # where -n is the number of ranks
+# For verbs that are about a cluster and nothing else: no --on is needed, and one is not in the way.
+cluster = together(
+    click.option("--on", cls=Common, type=click.Choice(["kube"]), hidden=True, callback=_on_cluster),
+    _context,
+    _kubeconfig,
+)
+all_namespaces = option(
+    "-A, --all-namespaces",
+    t("Of every namespace; on a cluster the default is one."),
+    "everywhere",
+    expose_value=False,
+    callback=remember,
+)
 
 
-def _kept(name: str, metavar: str, help: str, *short: str) -> Callable[[F], F]:
-    return click.option(
-        *short,
-        f"--{name}",
-        cls=Common,
-        metavar=metavar,
-        expose_value=False,
-        is_eager=True,
-        callback=remember(name.replace("-", "_")),
-        help=help,
-    )
+# -- which jobs, files and times ---------------------------------------------------------------------------
+def completing(look: Callable[[Session], Iterable[tuple[str, str | None]]]) -> Callable[..., list[CompletionItem]]:
+    """Names for the shell, each with a word about it. A completion that cannot look is empty, never noisy."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        try:
+            known = list(look(ctx.ensure_object(Session)))
+        except (OarsmanError, OSError, ImportError):
+            return []
+        return [CompletionItem(name, help=word) for name, word in known if name.startswith(incomplete)]
+
+    return complete
 
 
-def all_namespaces(command: F) -> F:
-    return click.option(
-        "-A",
-        "--all-namespaces",
-        is_flag=True,
-        expose_value=False,
-        callback=remember("everywhere"),
-        help=t("Of every namespace; on a cluster the default is one."),
-    )(command)
-
-
-def output(*forms: str) -> Callable[[F], F]:
-    """`-o`; None means the form for people."""
-    return click.option(
-        "-o", "--output", type=click.Choice(forms), metavar="FORM", help=t("Print as {forms}.", forms=", ".join(forms))
-    )
-
-
-def complete_job(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of jobs for the shell. A completion that cannot look is empty, never noisy."""
-    try:
-        rows = ctx.ensure_object(Session).rows()
-    except (OarsmanError, OSError, ImportError):
-        return []
-    known = [(short(row.key), row.state) for row in rows]
-    return [CompletionItem(name, help=word) for name, word in known if name.startswith(incomplete)]
-
-
-job = click.argument("name", metavar="NAME", shell_complete=complete_job)
-jobs = click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_job)
-any_jobs = click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_job)
-maybe_job = click.argument("name", metavar="[NAME]", required=False, shell_complete=complete_job)
+_complete = completing(lambda session: [(short(row.key), row.state) for row in session.rows()])
+job = click.argument("name", metavar="NAME", shell_complete=_complete)
+jobs = click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)
+any_jobs = click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete)
+maybe_job = click.argument("name", metavar="[NAME]", required=False, shell_complete=_complete)
 file = click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 files = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
+
+
+def output(*forms: str) -> Decorator:
+    """`-o`; None means the form for people."""
+    return option("-o, --output FORM", t("Print as {forms}.", forms=", ".join(forms)), type=click.Choice(forms))
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from oarsman.version import __version__
+
+        click.echo(f"oarsman {__version__}")
+        ctx.exit()
+
+
+version = option("--version", t("Show the version."), is_eager=True, expose_value=False, callback=_version)
 
 
 def seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """A callback for options that take 30, 30s, 5m or 1m30s."""
     return None if value is None else parse_duration(value)
+
+
+# -- which SSH hosts ---------------------------------------------------------------------------------------
+_HOSTS = t("The hosts: an Open MPI hostfile, or YAML that says more (also: OARSMAN_HOSTS).")
+inventory = option("--hosts FILE", _HOSTS, cls=Common)
+
+
+def inventory_of(session: Session) -> Inventory:
+    from oarsman.engines.hosts.ssh.inventory_file import find, load
+
+    return load(find(session.hosts))
+
+
+hosts = click.argument(
+    "names",
+    metavar="[HOST]...",
+    nargs=-1,
+    shell_complete=completing(lambda session: [(host.name, None) for host in inventory_of(session).hosts]),
+)
+
+
+def chosen_hosts(inventory: Inventory, names: Sequence[str]) -> list[SshHost]:
+    """The hosts of these names; all of them without any."""
+    for name in names:
+        if inventory.host(name) is None:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, [host.name for host in inventory.hosts], n=1)
+            hint = t("did you mean {names}?", names=near[0]) if near else t("`oarsman hosts list` shows the hosts")
+            raise NotFoundError(t("there is no host '{name}' in {file}", name=name, file=inventory.file), hint=hint)
+    return [host for host in inventory.hosts if not names or host.name in names]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from oarsman.cli import documents, options, render
 from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
-from oarsman.cli.session import Session, pass_session
+from oarsman.cli.session import Session
 from oarsman.cli.text import of, ranges, t
 from oarsman.cli.verbs import verb
 
@@ -19,23 +17,20 @@ if TYPE_CHECKING:
 
 @verb(
     "plan",
-    cls=WithCommand,
-    help=t(
+    t(
         "Show what a job would be: hosts, slots, where each rank goes, hostfile, environment, the launch line as "
         "written and as it would run, and every object that would be made. Nothing is changed."
     ),
-    examples=[
-        ("oarsman plan job.yaml", ""),
-        ("oarsman plan -n 6 --workers 3 -- ./solver", t("of a command, without a manifest")),
-        ("oarsman plan --on ssh --hosts hostfile job.yaml", t("on which hosts it would be")),
-        ("oarsman plan job.yaml -o json", t("the same, for a program")),
-        ("oarsman plan -n 4 -o manifest -- ./solver > job.yaml", t("the manifest that -n stands for, to keep")),
-    ],
+    "oarsman plan job.yaml",
+    ("oarsman plan -n 6 --workers 3 -- ./solver", t("of a command, without a manifest")),
+    ("oarsman plan --on ssh --hosts hostfile job.yaml", t("on which hosts it would be")),
+    ("oarsman plan job.yaml -o json", t("the same, for a program")),
+    ("oarsman plan -n 4 -o manifest -- ./solver > job.yaml", t("the manifest that -n stands for, to keep")),
+    cls=WithCommand,
 )
 @job_asked_for
 @options.output("json", "yaml", "manifest")
 @options.place_long
-@pass_session
 def command(session: Session, asked: JobInput, output: str | None) -> None:
     document = asked.document(session, "plan")
     if output == "manifest":
@@ -54,11 +49,12 @@ def command(session: Session, asked: JobInput, output: str | None) -> None:
 
 def as_data(job: Job, found: PlanView) -> dict[str, object]:
     fit = {"fits": found.fit.now, "reason": found.fit.reason} if found.fit is not None else {}
+    machines = {host: {"machine": machine} for host, machine in found.machines.items()}
     return {
         "job": job.key,
         **fit,
         "mpi": found.mpi,
-        "hosts": [{"name": host, "slots": job.slots_per_worker, **_machine(found, host)} for host in found.hosts],
+        "hosts": [{"name": host, "slots": job.slots_per_worker, **machines.get(host, {})} for host in found.hosts],
         "ranks": found.ranks,
         "hostfile": found.hostfile,
         "discoverHosts": found.discover_hosts,
@@ -70,29 +66,13 @@ def as_data(job: Job, found: PlanView) -> dict[str, object]:
     }
 
 
-def _machine(found: PlanView, host: str) -> dict[str, str]:
-    return {"machine": found.machines[host]} if host in found.machines else {}
-
-
 def show(job: Job, found: PlanView) -> None:
     render.pairs(
         [
             (t("Name"), job.key),
             (t("Room"), _room(found.fit) if found.fit is not None else ""),
             ("MPI", found.mpi or (t("none found; `oarsman doctor` says what to install") if found.fit is None else "")),
-            (
-                t("Replicas"),
-                t("1 launcher + {workers} workers = {total}", workers=job.workers, total=job.total_replicas),
-            ),
-            (
-                t("Slots"),
-                t(
-                    "{hosts} hosts x {slots} = {total}",
-                    hosts=len(job.hosts),
-                    slots=job.slots_per_worker,
-                    total=job.slots,
-                ),
-            ),
+            *render.size_of(job),
         ]
     )
     render.heading(t("Hosts"))
@@ -111,14 +91,14 @@ def show(job: Job, found: PlanView) -> None:
         render.table(
             [t("HOST"), t("SLOTS"), t("RANKS")], [[host, *cells] for host, cells in placed.items()], indent="  "
         )
-    _block(t("Launch line"), found.launch_line)
+    render.block(t("Launch line"), found.launch_line)
     if found.rewritten != found.launch_line:
-        _block(t("Launch line as it would run"), found.rewritten)
-    _block("/etc/mpi/hostfile", found.hostfile)
-    _block("/etc/mpi/discover_hosts.sh", found.discover_hosts)
-    _block(t("Environment"), "\n".join(f"{name}={value}" for name, value in sorted(found.environment.items())))
-    _block(t("Would be made"), "\n".join(found.objects))
-    _block(t("Cannot be honoured here"), "\n".join(found.not_honoured))
+        render.block(t("Launch line as it would run"), found.rewritten)
+    render.block("/etc/mpi/hostfile", found.hostfile)
+    render.block("/etc/mpi/discover_hosts.sh", found.discover_hosts)
+    render.block(t("Environment"), "\n".join(f"{name}={value}" for name, value in sorted(found.environment.items())))
+    render.block(t("Would be made"), "\n".join(found.objects))
+    render.block(t("Cannot be honoured here"), "\n".join(found.not_honoured))
 
 
 def _room(fit: FitView) -> str:
@@ -126,10 +106,3 @@ def _room(fit: FitView) -> str:
         return t("fits: it can start now")
     why = of(fit.reason)
     return t("does not fit now: {why}", why=why) if fit.ever else t("does not fit, ever: {why}", why=why)
-
-
-def _block(title: str, text: str) -> None:
-    if text.strip():
-        render.heading(title)
-        for line in text.rstrip("\n").split("\n"):
-            click.echo(f"  {render.shown(line)}".rstrip())

@@ -20,6 +20,7 @@ from oarsman.status import words
 from oarsman.text import units
 
 if TYPE_CHECKING:
+    from oarsman.job.job import Job
     from oarsman.job.state import Cause
     from oarsman.service.models import EventView, HostUsageView, JobSummary
 
@@ -79,9 +80,15 @@ def heading(text: str) -> None:
     click.echo(click.style(text, bold=True))
 
 
+def block(title: str, text: str) -> None:
+    """Lines under a heading, if there are any."""
+    if text.strip():
+        heading(title)
+        for line in text.rstrip("\n").split("\n"):
+            click.echo(f"  {shown(line)}".rstrip())
+
+
 # -- jobs --------------------------------------------------------------------------------------------
-
-
 def job_table(rows: Sequence[JobSummary], now: datetime, *, wide: bool = False) -> None:
     """Where a job is, is shown where that differs; a wide table has it anyway."""
     headers = [t("NAME"), t("STATE"), t("WORKERS"), t("AGE"), t("DURATION"), t("REASON")]
@@ -92,31 +99,16 @@ def job_table(rows: Sequence[JobSummary], now: datetime, *, wide: bool = False) 
         headers.append(t("ENGINE"))
 
     def more(row: JobSummary) -> list[str]:
-        return _wide_row(row) if wide else [row.engine] if several else []
+        if not wide:
+            return [row.engine] if several else []
+        engine = f"{row.engine} ({row.machines})" if row.machines else row.engine
+        return [str(row.slots), row.implementation, engine, row.owner, str(row.attempt or ""), message(row)]
 
-    table(headers, [_job_row(row, now) + more(row) for row in rows])
+    def cells(row: JobSummary) -> list[str]:
+        workers = str(row.workers) if finished(row) else f"{row.workers_ready}/{row.workers}"
+        return [short(row.key), row.state, workers, units.age(row.created, now), duration(row, now), row.reason]
 
-
-def _job_row(row: JobSummary, now: datetime) -> list[str]:
-    return [
-        short(row.key),
-        row.state,
-        str(row.workers) if finished(row) else f"{row.workers_ready}/{row.workers}",
-        units.age(row.created, now),
-        duration(row, now),
-        row.reason,
-    ]
-
-
-def _wide_row(row: JobSummary) -> list[str]:
-    return [
-        str(row.slots),
-        row.implementation,
-        f"{row.engine} ({row.machines})" if row.machines else row.engine,
-        row.owner,
-        str(row.attempt or ""),
-        message(row),
-    ]
+    table(headers, [cells(row) + more(row) for row in rows])
 
 
 def finished(row: JobSummary) -> bool:
@@ -129,6 +121,14 @@ def message(row: JobSummary) -> str:
     if row.cause or not row.queue_position:
         return of(row.cause or row.message)
     return t("place {position} in the queue: {reason}", position=row.queue_position, reason=of(row.message))
+
+
+def size_of(job: Job) -> list[tuple[str, str]]:
+    hosts, slots = len(job.hosts), job.slots_per_worker
+    return [
+        (t("Replicas"), t("1 launcher + {workers} workers = {total}", workers=job.workers, total=job.total_replicas)),
+        (t("Slots"), t("{hosts} hosts x {slots} = {total}", hosts=hosts, slots=slots, total=job.slots)),
+    ]
 
 
 def kept_workers(count: int, name: str) -> str:
@@ -146,40 +146,27 @@ def duration(row: JobSummary, now: datetime) -> str:
 def event_table(events: Iterable[tuple[str, EventView]], now: datetime, *, with_job: bool, indent: str = "") -> None:
     """(job, event) pairs, oldest first."""
     headers = [t("AGE"), t("KIND"), t("NAME"), t("REASON"), t("MESSAGE")]
-    rows = [[units.age(event.time, now), event.severity, job, event.reason, _times(event)] for job, event in events]
+    rows = []
+    for job, event in events:
+        times = f" (x{event.count})" if event.count > 1 else ""
+        rows.append([units.age(event.time, now), event.severity, job, event.reason, of(event.message) + times])
     if not with_job:
         for row in (headers, *rows):
             del row[2]
     table(headers, rows, indent=indent)
 
 
-def _times(event: EventView) -> str:
-    return of(event.message) + (f" (x{event.count})" if event.count > 1 else "")
-
-
 def usage_table(usages: Iterable[tuple[str, HostUsageView]]) -> None:
     headers = [t("NAME"), t("HOST"), t("ROLE"), t("PROCESSES"), "CPU", t("MEMORY"), t("LIMIT"), t("GPUS")]
-    table(
-        headers,
-        [
-            [
-                job,
-                use.host,
-                use.role,
-                "" if use.processes is None else str(use.processes),
-                f"{use.cpu_percent:.0f}%",
-                units.size(use.memory_bytes),
-                units.size(use.memory_limit_bytes),
-                ",".join(map(str, use.gpus)),
-            ]
-            for job, use in usages
-        ],
-    )
+    rows = []
+    for job, use in usages:
+        processes, gpus = "" if use.processes is None else str(use.processes), ",".join(map(str, use.gpus))
+        memory, limit = units.size(use.memory_bytes), units.size(use.memory_limit_bytes)
+        rows.append([job, use.host, use.role, processes, f"{use.cpu_percent:.0f}%", memory, limit, gpus])
+    table(headers, rows)
 
 
 # -- why it failed -----------------------------------------------------------------------------------
-
-
 def cause_card(cause: Cause, *, err: bool = False) -> None:
     """Summary, facts, last lines, hint: as a panel on a terminal, as indented lines elsewhere."""
     stream = sys.stderr if err else sys.stdout

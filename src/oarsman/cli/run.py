@@ -1,95 +1,94 @@
-"""`oarsman run`: a job in the foreground, from the first word to the exit code; `oarsman submit`: jobs handed over."""
+"""`oarsman run`: a job in the foreground, from the first word to the exit code; `oarsman submit`: jobs handed over;
+`oarsman wait`: until jobs are as wished, or can no longer become so."""
 
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from oarsman import names
+from oarsman import names as words
 from oarsman.cli import documents, options, render
-from oarsman.cli.failures import note
 from oarsman.cli.inputs import JobInput, WithCommand, hand_in, job_asked_for
-from oarsman.cli.session import Session, pass_session, short
-from oarsman.cli.shown_job import ShownJob
-from oarsman.cli.text import t
-from oarsman.cli.verbs import verb
-from oarsman.cli.waiting import Reasons, controller, told_if_nothing_happens
+from oarsman.cli.session import Session, short
+from oarsman.cli.text import note, t
+from oarsman.cli.verbs import option, verb
+from oarsman.cli.waiting import ShownJob, StatusLine, controller, told_if_nothing_happens, watched
 from oarsman.errors import NotFoundError
 
 if TYPE_CHECKING:
     from oarsman.cli.foreground import Foreground
-    from oarsman.cli.shown_job import ShownJob
     from oarsman.service.models import JobView
+
+MET, IMPOSSIBLE, TIMED_OUT = 0, 1, 124
+_GOALS = click.Choice(("succeeded", "failed", "finished", "running", "suspended", "deleted"), case_sensitive=False)
 
 
 @verb(
     "run",
-    cls=WithCommand,
-    help=t(
+    t(
         "Run a job in the foreground. Its lines appear as they are written, each with its rank and host; "
         "the exit code is the job's. Give a manifest, or -n and a command.\n\n"
         "Ctrl-C stops the job and waits for that; a second Ctrl-C leaves it to the supervisor, or to the operator."
     ),
-    examples=[
-        ("oarsman run job.yaml", t("the job of a manifest")),
-        ("oarsman run -n 4 -- python3 -m mpi4py train.py --epochs 3", t("four ranks on two hosts, no manifest")),
-        ("oarsman run -n 8 --workers 4 --cpus 2 --memory 4Gi --env SEED=7 ./solver", t("four hosts with limits")),
-        ("oarsman run --rm --no-tags job.yaml > out.txt", t("only what the ranks wrote, and no record afterwards")),
-    ],
+    ("oarsman run job.yaml", t("the job of a manifest")),
+    ("oarsman run -n 4 -- python3 -m mpi4py train.py --epochs 3", t("four ranks on two hosts, no manifest")),
+    ("oarsman run -n 8 --workers 4 --cpus 2 --memory 4Gi --env SEED=7 ./solver", t("four hosts with limits")),
+    ("oarsman run --rm --no-tags job.yaml > out.txt", t("only what the ranks wrote, and no record afterwards")),
+    cls=WithCommand,
 )
 @job_asked_for
-@click.option("--no-tags", is_flag=True, help=t("Do not say which rank wrote a line."))
-@click.option("--timestamps", is_flag=True, help=t("Begin every line with its time."))
-@click.option("--replace", is_flag=True, help=t("Take the place of an ended job of the same name."))
-@click.option("--rm", "remove", is_flag=True, help=t("Delete the job, with its logs, after it has ended."))
+@option("--no-tags", t("Do not say which rank wrote a line."))
+@option("--timestamps", t("Begin every line with its time."))
+@option("--replace", t("Take the place of an ended job of the same name."))
+@option("--rm", t("Delete the job, with its logs, after it has ended."), "remove")
 @options.place_long
-@pass_session
 def run_verb(session: Session, asked: JobInput, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
     from oarsman.cli.foreground import Foreground
     from oarsman.cli.logview import Printer
-    from oarsman.cli.waiting import StatusLine
 
     document = asked.document(session, "run")
     printer = Printer(tags=not no_tags, split=True, timestamps=timestamps)
-    watched = Foreground(session=session, printer=printer, progress=StatusLine(wanted=not session.quiet))
-    with watched.signals() as signals, printer:
+    job = Foreground(session=session, printer=printer, progress=StatusLine(wanted=not session.quiet))
+    with job.signals() as signals, printer:
         view = hand_in(session, document, replace=replace)
         signals.waiting = False
-        watched.follow(view.summary.key)
-    if remove and not watched.left:
+        job.follow(view.summary.key)
+    if remove and not job.left:
         with suppress(NotFoundError):
-            session.run(session.service.delete(watched.key))
-    if watched.lost_output is not None and watched.signalled is None:  # the job was stopped, since nobody could read it
-        raise watched.lost_output
-    return _conclude(watched, session)
+            session.run(session.service.delete(job.key))
+    if job.lost_output is not None and job.signalled is None:  # the job was stopped, since nobody could read it
+        raise job.lost_output
+    return _conclude(job, session)
 
 
-def _conclude(watched: Foreground, session: Session) -> int:
+def _conclude(job: Foreground, session: Session) -> int:
     """The last line, the cause if there is one, and the exit code."""
-    name = short(watched.key)
-    shown = watched.shown
-    if watched.left:
+    name, shown = short(job.key), job.shown
+    if job.left:
         note(t("{name} is left to {controller}, which goes on stopping it", name=name, controller=controller(session)))
-    elif watched.gone or shown is None:
+    elif job.gone or shown is None:
         note(t("{name} was deleted", name=name))
-    elif watched.unattended:
+    elif job.unattended:
         note(t("no operator is running, so nobody stops {name}; `oarsman delete {name}` removes it", name=name))
     else:
-        _say_outcome(name, shown, session, stopped=watched.signalled is not None or shown.stopped)
-        _say_what_is_left(watched, session)
-    if watched.signalled is not None:
-        return 128 + watched.signalled
-    return exit_code(shown) if shown is not None and not watched.gone else 1
+        _say_outcome(name, shown, session, stopped=job.signalled is not None or shown.stopped)
+        if job.signalled is None and not session.quiet:
+            with suppress(NotFoundError):
+                if count := session.run(session.service.attention(job.key)).workers_left:
+                    note(render.kept_workers(count, name))
+    if job.signalled is not None:
+        return 128 + job.signalled
+    return exit_code(shown) if shown is not None and not job.gone else 1
 
 
 def _say_outcome(name: str, shown: ShownJob, session: Session, *, stopped: bool) -> None:
     took = render.duration(shown.summary, session.now()) or "0s"
-    if shown.status.is_true(names.SUCCEEDED):
-        if not session.quiet:
-            note(click.style(t("{name} succeeded after {took}", name=name, took=took), fg="green"))
+    if shown.status.is_true(words.SUCCEEDED):
+        session.note(click.style(t("{name} succeeded after {took}", name=name, took=took), fg="green"))
     elif stopped and session.place == "kube":
         note(t("{name} was stopped after {took}; its pods are going away", name=name, took=took))
     elif stopped:
@@ -97,14 +96,6 @@ def _say_outcome(name: str, shown: ShownJob, session: Session, *, stopped: bool)
     else:
         note(click.style(t("{name} failed after {took}", name=name, took=took), fg="red"))
         show_failure(shown)
-
-
-def _say_what_is_left(watched: Foreground, session: Session) -> None:
-    if watched.signalled is not None or session.quiet:
-        return
-    with suppress(NotFoundError):
-        if count := session.run(session.service.attention(watched.key)).workers_left:
-            note(render.kept_workers(count, short(watched.key)))
 
 
 def show_failure(shown: ShownJob) -> None:
@@ -117,7 +108,7 @@ def show_failure(shown: ShownJob) -> None:
 
 def exit_code(shown: ShownJob) -> int:
     """The failing rank's own code; a signal as shells count it."""
-    if shown.status.is_true(names.SUCCEEDED):
+    if shown.status.is_true(words.SUCCEEDED):
         return 0
     cause = shown.status.cause
     if cause is not None and cause.exit_code:
@@ -129,24 +120,21 @@ def exit_code(shown: ShownJob) -> int:
 
 @verb(
     "submit",
-    cls=WithCommand,
-    help=t(
+    t(
         "Submit jobs and return at once. The supervisor runs them whether or not this terminal stays open; "
         "the names of the jobs are printed. Give manifests, - for standard input, or -n and a command."
     ),
-    examples=[
-        ("oarsman submit job.yaml other.yaml", t("every job of both files, or none if one has a mistake")),
-        ("oarsman submit -n 4 --name night-run -- python3 -m mpi4py train.py", t("a command, without a manifest")),
-        ("sed s/SEED/7/ job.yaml | oarsman submit -", t("a manifest from a pipe")),
-        ("oarsman submit --wait job.yaml", t("return when it has ended, with its exit code")),
-    ],
+    ("oarsman submit job.yaml other.yaml", t("every job of both files, or none if one has a mistake")),
+    ("oarsman submit -n 4 --name night-run -- python3 -m mpi4py train.py", t("a command, without a manifest")),
+    ("sed s/SEED/7/ job.yaml | oarsman submit -", t("a manifest from a pipe")),
+    ("oarsman submit --wait job.yaml", t("return when it has ended, with its exit code")),
+    cls=WithCommand,
 )
 @job_asked_for
-@click.option("--wait", is_flag=True, help=t("Return when the jobs have ended; the exit code is the first failure's."))
-@click.option("--replace", is_flag=True, help=t("Take the place of an ended job of the same name."))
+@option("--wait", t("Return when the jobs have ended; the exit code is the first failure's."))
+@option("--replace", t("Take the place of an ended job of the same name."))
 @options.output("json", "yaml", "name")
 @options.place_long
-@pass_session
 def submit_verb(session: Session, asked: JobInput, wait: bool, replace: bool, output: str | None) -> int:
     wanted = asked.documents(session)  # all are read and checked before the first is submitted
     views = []
@@ -163,12 +151,10 @@ def submit_verb(session: Session, asked: JobInput, wait: bool, replace: bool, ou
 
 
 def _ended(session: Session, view: JobView) -> JobView:
-    key, reasons = view.summary.key, Reasons()
+    key = view.summary.key
     with told_if_nothing_happens(session, key, note):
-        for view in session.iterate(session.service.watch(key)):
-            shown = ShownJob.of(view)
-            for text in [] if session.quiet else reasons.news(shown):
-                note(text)
+        for shown in watched(session, session.service.watch(key)):
+            view = shown.view
             if shown.status.finished:
                 if exit_code(shown):
                     name = short(key)
@@ -176,3 +162,53 @@ def _ended(session: Session, view: JobView) -> JobView:
                     show_failure(shown)
                 break
     return view
+
+
+@verb(
+    "wait",
+    t(
+        "Wait until jobs have reached a state. The exit code is 0 when they have, 1 when one no longer can "
+        "(it ended otherwise or is gone), 124 when the time is up."
+    ),
+    "oarsman wait pi --for succeeded --timeout 10m",
+    ("oarsman submit job.yaml | xargs oarsman wait --for finished", t("whatever the outcome")),
+    ("oarsman delete pi && oarsman wait pi --for deleted", t("until nothing of it is left")),
+)
+@options.jobs
+@option("--for", t("The state to wait for."), "goal", required=True, type=_GOALS)
+@option("--timeout TIME", t("Give up after: 60s, 10m; default: never."), callback=options.seconds)
+@options.place
+def wait_verb(session: Session, names: tuple[str, ...], goal: str, timeout: float | None) -> int:
+    deadline = None if timeout is None else time.monotonic() + timeout
+    for key in map(session.key, names):
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        try:
+            if verdict := _wait(session, key, goal, left):
+                return verdict
+        except TimeoutError:
+            note(t("{name} is not {goal} yet; the time is up", name=short(key), goal=goal))
+            return TIMED_OUT
+    return MET
+
+
+def _wait(session: Session, key: str, goal: str, timeout: float | None) -> int:
+    from oarsman.client.handle import within
+
+    name, changes = short(key), within(session.service.watch(key), timeout)
+    if goal == "deleted":
+        with suppress(NotFoundError):
+            for _ in session.iterate(changes):
+                pass
+        session.say(t("{name} is gone", name=name))
+        return MET
+    with told_if_nothing_happens(session, key, note):
+        for shown in watched(session, changes):
+            status = shown.status
+            if status.finished if goal == "finished" else status.is_true(goal.capitalize()):
+                session.say(t("{name} is {state}", name=name, state=shown.summary.state))
+                return MET
+            if status.finished:
+                note(t("{name} cannot become {goal}: it is {state}", name=name, goal=goal, state=shown.summary.state))
+                return IMPOSSIBLE
+    note(t("{name} was deleted", name=name))
+    return IMPOSSIBLE

@@ -1,17 +1,22 @@
-"""`oarsman serve`: the console and its REST API, on this machine or, with accounts, for others too."""
+"""`oarsman serve`: the console and its REST API, on this machine or, with accounts, for others too.
+
+`oarsman server`: the server whose jobs verbs are about when nothing else is said.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
-from oarsman.cli import options
-from oarsman.cli.failures import note
-from oarsman.cli.session import Session, pass_session
-from oarsman.cli.text import t
-from oarsman.cli.verbs import verb
+from oarsman.cli import options, render
+from oarsman.cli.session import SavedServer, Session, token_in
+from oarsman.cli.text import note, t
+from oarsman.cli.verbs import family, option, verb
 from oarsman.errors import UsageError
 
 _EXTRA = {"fastapi", "starlette", "uvicorn", "nicegui", "argon2"}  # what the extra `console` brings
@@ -20,60 +25,35 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
 
 @verb(
     "serve",
-    of_place=True,
-    help=t(
+    t(
         "Serve the console and its REST API. By default only this machine can reach it, and a link is printed that "
         "opens it once. Where others can reach it, it needs TLS and accounts. Ctrl-C ends it; jobs go on."
     ),
-    examples=[
-        ("oarsman serve", ""),
-        ("oarsman serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem", t("for others, who log in")),
-        ("oarsman serve --on ssh --hosts hostfile", t("the jobs on SSH hosts")),
-        ("oarsman serve --on kube", t("the jobs of a cluster")),
-    ],
+    "oarsman serve",
+    ("oarsman serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem", t("for others, who log in")),
+    ("oarsman serve --on ssh --hosts hostfile", t("the jobs on SSH hosts")),
+    ("oarsman serve --on kube", t("the jobs of a cluster")),
+    of_place=True,
 )
-@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help=t("The address to listen on; default 127.0.0.1."))
-@click.option(
-    "--port",
-    metavar="PORT",
-    type=click.IntRange(0, 65535),
-    default=8470,
-    help=t("The port to listen on; default 8470, 0: any that is free."),
-)
-@click.option("--tls-cert", "--cert", "cert", type=_FILE, metavar="FILE", help=t("The certificate for TLS, in PEM."))
-@click.option(
-    "--tls-key", "--key", "key", type=_FILE, metavar="FILE", help=t("Its key, if it is in a file of its own.")
-)
-@click.option(
-    "--insecure", is_flag=True, help=t("Allow others to reach it without TLS, because something else has it.")
-)
-@click.option(
-    "--public-name",
-    "names",
-    metavar="NAME",
+@option("--host ADDRESS", t("The address to listen on; default 127.0.0.1."), default="127.0.0.1")
+@option("--port PORT", t("The port to listen on; default 8470, 0: any that is free."), type=options.PORT, default=8470)
+@option("--tls-cert, --cert FILE", t("The certificate for TLS, in PEM."), "cert", type=_FILE)
+@option("--tls-key, --key FILE", t("Its key, if it is in a file of its own."), "key", type=_FILE)
+@option("--insecure", t("Allow others to reach it without TLS, because something else has it."))
+@option(
+    "--public-name NAME",
+    t("A name by which browsers reach it, through a proxy or DNS; can be repeated."),
+    "public_names",
     multiple=True,
-    help=t("A name by which browsers reach it, through a proxy or DNS; can be repeated."),
 )
-@click.option(
-    "--folder",
+@option(
+    "--folder FOLDER",
+    t("Where jobs run that mention no folder; default: here."),
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help=t("Where jobs run that mention no folder; default: here."),
 )
-@click.option("--verbose", is_flag=True, help=t("Log every request."))
+@option("--verbose", t("Log every request."))
 @options.place
-@pass_session
-def command(
-    session: Session,
-    host: str,
-    port: int,
-    cert: Path | None,
-    key: Path | None,
-    insecure: bool,
-    names: tuple[str, ...],
-    folder: Path | None,
-    verbose: bool,
-) -> None:
+def serve_verb(session: Session, folder: Path | None, verbose: bool, **settings: Any) -> None:
     import logging
 
     try:
@@ -88,14 +68,9 @@ def command(
         ) from error
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    settings = ConsoleSettings(
-        host=host,
-        port=port,
+    wanted = ConsoleSettings(
+        **settings,
         engine=session.engine,
-        cert=cert,
-        key=key,
-        insecure=insecure,
-        public_names=names,
         folder=(folder or Path.cwd()).absolute(),
         verbose=verbose,
         context=session.context,
@@ -103,7 +78,7 @@ def command(
         hosts=session.hosts,
         namespaces=tuple(filter(None, (session.namespace or "").split(","))),
     )
-    serve(settings, _announce)
+    serve(wanted, _announce)
     note(t("the console has ended; jobs go on"))
 
 
@@ -112,3 +87,62 @@ def _announce(address: str, link: str | None) -> None:
     if link is not None:
         click.echo(t("this link opens it once, within ten minutes: {link}", link=link))
     sys.stdout.flush()
+
+
+server_verb = family(
+    "server",
+    t(
+        "Remember a server: verbs are then about its jobs, as if --server were given each time. What is said on the "
+        "command line (--server, --on) or with OARSMAN_SERVER or OARSMAN_ON goes before."
+    ),
+    ("oarsman server set https://host:8470 --token-file token.txt", t("what `oarsman tokens add` printed there")),
+    "oarsman server show",
+    ("oarsman server unset", t("back to this machine")),
+)
+
+
+@server_verb.verb(
+    "set",
+    t("Ask a server who it is, and remember it. Its token is kept in a file that only you can read."),
+    "oarsman server set https://host:8470 --token-file token.txt",
+    ("oarsman server set https://host:8470 --token-file - --ca-file ca.pem", t("the token from standard input")),
+)
+@click.argument("url", metavar="URL")
+@option("--token-file FILE", t("The file with the API token; default: OARSMAN_TOKEN."))
+@option("--ca-file FILE", t("The certificate of its issuer, in PEM."))
+def set_(session: Session, url: str, token_file: str | None, ca_file: str | None) -> None:
+    token = token_in(token_file) if token_file else os.environ.get("OARSMAN_TOKEN") or None
+    wanted = SavedServer(url=url, token=token, ca_file=os.path.abspath(ca_file) if ca_file else None)
+    info = session.run(session.reached(wanted).info())
+    _save(wanted)
+    said = t("{url} is remembered: {engine}, as {name}", url=url, engine=info.engine, name=info.me.name)
+    session.say(render.shown(said))
+
+
+def _save(server: SavedServer) -> None:
+    """Nobody else may read it, at no moment; and it is there whole or not at all."""
+    import json
+
+    path = server.file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+        json.dump({name: value for name, value in asdict(server).items() if value is not None}, stream)
+    fresh.replace(path)
+
+
+@server_verb.verb("show", t("Show the server that is remembered; its token is not shown."), "oarsman server show")
+def show(_: Session) -> None:
+    found = SavedServer.load()
+    click.echo(render.shown(found.url) if found is not None else t("no server is remembered"))
+
+
+@server_verb.verb(
+    "unset",
+    t("Forget the server that is remembered, with its token."),
+    ("oarsman server unset", t("back to this machine")),
+)
+def unset(session: Session) -> None:
+    SavedServer.file().unlink(missing_ok=True)
+    session.say(t("no server is remembered"))

@@ -10,18 +10,20 @@ import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from oarsman import names
-from oarsman.cli.text import t
-from oarsman.errors import OarsmanError, UsageError
+from oarsman.cli.text import note, t
+from oarsman.errors import OarsmanError, UsageError, UserError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from oarsman.backends.base import Backend
     from oarsman.backends.kube.backend import KubeBackend
-    from oarsman.cli.saved_server import SavedServer
     from oarsman.portal import PortalIterator
     from oarsman.service import JobService
     from oarsman.service.contract import Service
@@ -32,14 +34,56 @@ _KINDS = {"mpijob", "mpijobs", "mpijob.kubeflow.org", "mpijobs.kubeflow.org", *n
 _ROWS_AT_ONCE = 1000
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedServer:
+    """What `oarsman server set` remembers."""
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+    ca_file: str | None = None  # the certificate of its issuer, where that is not one everybody trusts
+
+    @staticmethod
+    def file() -> Path:
+        from pathlib import Path  # late: not every verb asks for it
+
+        folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+        return Path(folder) / "oarsman" / "server.json"
+
+    @staticmethod
+    def load() -> SavedServer | None:
+        import json
+
+        path = SavedServer.file()
+        try:
+            return SavedServer(**json.loads(path.read_text("utf-8")))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(
+                t("{file} cannot be read: {error}", file=path, error=error), hint=t("`oarsman server unset` removes it")
+            ) from error
+
+
+def token_in(path: str) -> str:
+    """The token in a file; `-`: from standard input."""
+    import sys
+    from pathlib import Path
+
+    try:
+        text = sys.stdin.readline() if path == "-" else Path(path).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(t("cannot read {source}: {reason}", source=path, reason=reason)) from error
+    token = text.strip()
+    if not token or not token.isascii() or len(token.split()) != 1:
+        raise UserError(t("{source} does not hold a token", source=path), hint=t("`oarsman tokens add` makes one"))
+    return token
 
 
 @dataclass(kw_only=True)
 class Session:
     factory: Callable[[str], Backend] | None = None  # None: the real ones
-    now: Callable[[], datetime] = _now
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     engine: str = "local"
     server: str | None = None
     said: dict[str, str] = field(default_factory=dict)  # where `engine` and `server` come from: option or variable
@@ -54,9 +98,17 @@ class Session:
     asked: list[str] = field(default_factory=list)  # the keys this call was about, for suggestions
     _opened: list[Service] = field(default_factory=list)
     _service: Service | None = None
-    _info: ServerInfo | None = None
-    _remote: SavedServer | None = None
-    _settled: bool = False  # whether it is a server that is meant
+
+    # -- speaking --------------------------------------------------------------------------------------
+    def say(self, text: str) -> None:
+        """To standard output, unless --quiet was given."""
+        if not self.quiet:
+            click.echo(text)
+
+    def note(self, text: str) -> None:
+        """To standard error, unless --quiet was given."""
+        if not self.quiet:
+            note(text)
 
     # -- asking ----------------------------------------------------------------------------------------
     def run(self, answer: Coroutine[Any, Any, T]) -> T:
@@ -88,7 +140,8 @@ class Session:
         from oarsman.service import JobService
         from oarsman.service.models import Identity, Role
 
-        return JobService(self._backend(namespace), Identity(name=current_user(), role=Role.ADMIN), now=self.now)
+        me = Identity(name=current_user(), role=Role.ADMIN)
+        return JobService(self._backend(namespace), me, now=self.now)
 
     def _backend(self, namespace: str | None) -> Backend:
         if self.engine != "kube":
@@ -106,30 +159,23 @@ class Session:
         )
 
     # -- the place, or a server --------------------------------------------------------------------------
-    @property
+    @cached_property
     def remote(self) -> SavedServer | None:
         """The server that is meant, if it is one: what is on the command line goes before variables, these before what
         is saved."""
-        if not self._settled:
-            self._remote, self._settled = self._meant(), True
-        return self._remote
-
-    def _meant(self) -> SavedServer | None:
-        from oarsman.cli import saved_server
-
         on, server = self.said.get("engine"), self.said.get("server")
         if on == server == "option":
             raise UsageError(t("--on does not go with --server"), hint=t("a server knows itself where its jobs run"))
         chosen = self.engine != "local" or on is not None or self.factory is not None
         if on == "option" or (chosen and server is None):
             return None
-        saved = saved_server.load()
+        saved = SavedServer.load()
         if self.server is not None and (saved is None or saved.url != self.server):
-            saved = saved_server.SavedServer(url=self.server)
+            saved = SavedServer(url=self.server)
         if saved is None or (self.token_file is None and not os.environ.get("OARSMAN_TOKEN")):
             return saved
-        token = saved_server.token_in(self.token_file) if self.token_file is not None else None  # None: the variable
-        return saved_server.SavedServer(url=saved.url, token=token, ca_file=saved.ca_file)
+        token = token_in(self.token_file) if self.token_file is not None else None  # None: the variable
+        return SavedServer(url=saved.url, token=token, ca_file=saved.ca_file)
 
     def reached(self, server: SavedServer) -> Service:
         from oarsman.client import places
@@ -146,15 +192,14 @@ class Session:
                 hint=t("leave out --server, and say it there"),
             )
 
+    @cached_property
     def info(self) -> ServerInfo:
-        if self._info is None:
-            self._info = self.run(self.service.info())
-        return self._info
+        return self.run(self.service.info())
 
     @property
     def place(self) -> str:
         """Where jobs run: local, ssh or kube."""
-        return self.engine if self.remote is None else self.info().engine
+        return self.engine if self.remote is None else self.info.engine
 
     def cluster(self) -> KubeBackend:
         """The backend to the cluster, for verbs that are about nothing else."""
@@ -166,7 +211,7 @@ class Session:
     @property
     def home(self) -> str:
         """The namespace of names that mention none: a cluster's own is in the kubeconfig."""
-        return self.info().home
+        return self.info.home
 
     @property
     def opened_home(self) -> str:
@@ -204,7 +249,7 @@ class Session:
         """Those of the scope, the newest last."""
         return [row for row, _ in self.rows_with_documents(documents=False)]
 
-    def rows_with_documents(self, *, documents: bool = True) -> Iterator[tuple[JobSummary, Mapping[str, Any]]]:
+    def rows_with_documents(self, *, documents: bool) -> Iterator[tuple[JobSummary, Mapping[str, Any]]]:
         from oarsman.service.models import JobQuery
 
         query = JobQuery(namespace=self.scope, sort="created", limit=_ROWS_AT_ONCE, documents=documents)

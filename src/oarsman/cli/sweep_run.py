@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,13 @@ import click
 
 from oarsman import names
 from oarsman.cli import documents, inputs, render
-from oarsman.cli.failures import note
 from oarsman.cli.foreground import Signals
-from oarsman.cli.inputs import current_folder
+from oarsman.cli.inputs import JobInput, current_folder
 from oarsman.cli.session import Session, short
-from oarsman.cli.text import t
+from oarsman.cli.text import note, t
 from oarsman.cli.waiting import StatusLine
 from oarsman.errors import ManifestError, NotFoundError, UsageError
-from oarsman.job.sweep import NOT_SUBMITTED, index_of
+from oarsman.job.sweep import NOT_SUBMITTED, index_of, text_of
 from oarsman.manifest import builder
 from oarsman.status.words import ENDED
 from oarsman.text import units
@@ -33,8 +33,6 @@ from oarsman.text import units
 if TYPE_CHECKING:
     import asyncio
 
-    from oarsman.cli.inputs import JobInput
-    from oarsman.cli.session import Session
     from oarsman.job.sweep import Parameter
     from oarsman.service.contract import Service
     from oarsman.service.models import SweepPoint, SweepSpec, SweepView
@@ -57,23 +55,21 @@ def in_the_foreground(session: Session, wanted: SweepSpec | str, *, wait: bool, 
     if not wait:
         session.run(drive.hand_in())
         return _left_alone(drive, name, session, output)
-    watched = _Watched(session, drive)
-    signalled = watched.follow()
-    view = _view(session, drive.sweep.key)
-    if view is None:
+    signalled = _Watched(session, drive).follow()
+    try:
+        view = session.run(session.service.sweep(drive.sweep.key))
+    except NotFoundError:
         note(t("{name} was deleted", name=name))
         return 1
     show_results(view, output)
-    counts = {state: view.states.get(state, 0) for state in ("Succeeded", "Failed")}
-    if not session.quiet:
-        text = t(
-            "{name}: {succeeded} of {total} succeeded, {failed} failed",
-            name=name,
-            total=view.total,
-            succeeded=counts["Succeeded"],
-            failed=counts["Failed"],
-        )
-        note(click.style(text, fg="green" if view.state == "Succeeded" else "red"))
+    text = t(
+        "{name}: {succeeded} of {total} succeeded, {failed} failed",
+        name=name,
+        total=view.total,
+        succeeded=view.states.get("Succeeded", 0),
+        failed=view.states.get("Failed", 0),
+    )
+    session.note(click.style(text, fg="green" if view.state == "Succeeded" else "red"))
     if view.state in ("Stopped", "Running"):
         note(t("`oarsman sweep resume {name}` goes on with it", name=name))
     if signalled is not None:
@@ -83,27 +79,14 @@ def in_the_foreground(session: Session, wanted: SweepSpec | str, *, wait: bool, 
 
 def _left_alone(drive: Drive | ServerDrive, name: str, session: Session, output: str | None) -> int:
     if output:
-        view = _view(session, drive.sweep.key)
-        if view is not None:
-            show_results(view, output)
-    elif not session.quiet:
-        note(
-            t(
-                "{name}: {count} of {total} points are handed in",
-                name=name,
-                count=drive.total - len(drive.todo),
-                total=drive.total,
-            )
-        )
+        with suppress(NotFoundError):
+            show_results(session.run(session.service.sweep(drive.sweep.key)), output)
+    else:
+        count = drive.total - len(drive.todo)
+        session.note(t("{name}: {count} of {total} points are handed in", name=name, count=count, total=drive.total))
     if drive.todo and session.remote is None:  # a server goes on by itself
         note(t("`oarsman sweep resume {name}` goes on with it", name=name))
     return 0
-
-
-def _view(session: Session, key: str) -> Any:
-    with suppress(NotFoundError):
-        return session.run(session.service.sweep(key))
-    return None
 
 
 class _Watched:
@@ -128,7 +111,7 @@ class _Watched:
                         if signalled is not None:
                             note(t("what runs is left to end by itself"))
                             break
-                        signalled = found.number
+                        signalled = found
                         self._stop()
             finally:
                 self._session.run(self._drive.close())
@@ -238,9 +221,8 @@ class ServerDrive:
     async def _over(self) -> bool:
         if any(state not in ENDED for state in self.states.values()):
             return False
-        return len(self.states) == self.total or await self._ended_there()
-
-    async def _ended_there(self) -> bool:
+        if len(self.states) == self.total:
+            return True
         try:
             return (await self._service.sweep(self.sweep.key)).state != names.RUNNING
         except NotFoundError:
@@ -256,33 +238,23 @@ class ServerDrive:
 
 # -- results ------------------------------------------------------------------------------------------
 def show_results(view: SweepView, output: str | None) -> None:
-    from oarsman.service.sweeps import csv_text
+    from oarsman.service.sweeps import csv_text, seconds
 
     if output == "json":
-        documents.emit(view.model_dump(mode="json", by_alias=True), "json")
+        documents.emit(view, "json")
     elif output == "csv":
         click.echo(csv_text(view), nl=False)
     else:
         metric = [t("METRIC")] if view.metric else []
         headers = [t("POINT"), *view.parameters, t("STATE"), t("TOOK"), *metric, t("CAUSE")]
-        render.table(headers, [_point_row(view, point) for point in view.points])
+        render.table(headers, [_point_row(view, point, seconds(point)) for point in view.points])
 
 
-def _point_row(view: SweepView, point: SweepPoint) -> list[str]:
-    from oarsman.job.sweep import text_of
-    from oarsman.service.sweeps import seconds
-
-    took = seconds(point)
-    metric = ["" if point.metric is None else f"{point.metric:g}"] if view.metric else []
+def _point_row(view: SweepView, point: SweepPoint, took: float | None) -> list[str]:
     values = [text_of(point.parameters.get(name, "")) for name in view.parameters]
-    return [
-        str(point.index),
-        *values,
-        point.state,
-        "" if took is None else units.duration(took),
-        *metric,
-        point.cause,
-    ]
+    metric = ["" if point.metric is None else f"{point.metric:g}"] if view.metric else []
+    duration = "" if took is None else units.duration(took)
+    return [str(point.index), *values, point.state, duration, *metric, point.cause]
 
 
 # -- parameters as people write them -------------------------------------------------------------------
@@ -331,13 +303,17 @@ def _from_csv(text: str) -> list[dict[str, Parameter]]:
     return [{str(name): typed((value or "").strip()) for name, value in row.items() if name} for row in rows]
 
 
-def _from_yaml(raw: bytes, source: str) -> list[dict[str, Parameter]]:
+def _documents(raw: bytes, source: str) -> list[Any]:
     from oarsman.manifest.source import read
 
     documents, problems = read(raw, source)
     if problems:
         raise ManifestError(problems)
-    values: list[Any] = [document.value for document in documents]
+    return [document.value for document in documents]
+
+
+def _from_yaml(raw: bytes, source: str) -> list[dict[str, Parameter]]:
+    values = _documents(raw, source)
     found = values[0] if len(values) == 1 and isinstance(values[0], list) else []
     scalars = str | int | float | bool
     if not all(isinstance(one, dict) and all(isinstance(value, scalars) for value in one.values()) for one in found):
@@ -349,9 +325,7 @@ def manifest_of(asked: JobInput, session: Session) -> str:
     """The text of the manifest. It is not checked here: a placeholder may stand where a number belongs."""
     from oarsman.manifest import to_yaml
 
-    settings = builder.JobSettings(
-        **{name: getattr(asked.settings, name) for name in builder.JobSettings.__slots__ if name != "name"}
-    )
+    settings = replace(asked.settings, name=None)
     if asked.shape is not None:
         return to_yaml([asked.document(session, "sweep run")])
     if len(asked.words) > 1:
@@ -362,9 +336,4 @@ def manifest_of(asked: JobInput, session: Session) -> str:
     raw, source = inputs.read(asked.words[0])
     if settings == builder.JobSettings():
         return raw.decode("utf-8-sig", "replace")
-    from oarsman.manifest.source import read
-
-    documents, problems = read(raw, source)
-    if problems:
-        raise ManifestError(problems)
-    return to_yaml([builder.apply(document.value, settings) for document in documents])
+    return to_yaml([builder.apply(document, settings) for document in _documents(raw, source)])

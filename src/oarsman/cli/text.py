@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+
+import click
 
 from oarsman.errors import UsageError
 from oarsman.text.catalogue import Translator, of_environment
@@ -20,6 +23,12 @@ t = Translator(of_environment())
 def of(sentence: str) -> str:
     """What somebody else said: an engine, a backend, a manifest's reader."""
     return t.of(sentence)
+
+
+def note(text: str) -> None:
+    """A line on stderr. A terminal that has gone away is no reason to fail."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 # -- on a terminal -------------------------------------------------------------------------------------

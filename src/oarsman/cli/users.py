@@ -10,22 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oarsman.cli import documents, options, render
-from oarsman.cli.failures import note
-from oarsman.cli.session import Session, pass_session
+from oarsman.cli.session import Session
 from oarsman.cli.text import local, t
-from oarsman.cli.verbs import family
+from oarsman.cli.verbs import family, option
 from oarsman.errors import UsageError
 
 if TYPE_CHECKING:
     from oarsman.console.security.store import ConsoleStore
 
-ROLES = ("viewer", "user", "admin")
-HERE = "command"  # instead of an address, in the audit log
-
+ROLES = click.Choice(("viewer", "user", "admin"))
 account = click.argument("name", metavar="NAME")
-from_stdin = click.option(
-    "--password-stdin", is_flag=True, help=t("Read the password from the first line of standard input.")
-)
+from_stdin = option("--password-stdin", t("Read the password from the first line of standard input."))
 
 
 @contextmanager
@@ -51,48 +46,38 @@ def opened(session: Session) -> Iterator[ConsoleStore]:
 
 
 def audited(store: ConsoleStore, what: str, about: str) -> None:
+    """In the log, the command stands where a request's address would."""
     from oarsman.backends.base import current_user
 
-    store.audit.note(current_user(), HERE, what, about)
+    store.audit.note(current_user(), "command", what, about)
 
 
 users_verb = family(
     "users",
-    of_place=True,
-    help=t(
+    t(
         "Say who may log in to the console of this machine, and in which role. Without any account, the console is "
         "opened by a link that is printed on the terminal. A running server sees changes at once.\n\n"
         "A viewer sees all jobs and changes nothing; a user sees and changes only their own; an admin may do "
         "everything."
     ),
-    examples=[
-        ("oarsman users add ann --role admin", t("asks for the password twice")),
-        ("oarsman users add ben --password-stdin < secret.txt", t("a user, in a script")),
-        ("oarsman users list", ""),
-        ("oarsman users role ben viewer", ""),
-        ("oarsman users disable ben", t("until `oarsman users enable ben`")),
-    ],
+    ("oarsman users add ann --role admin", t("asks for the password twice")),
+    ("oarsman users add ben --password-stdin < secret.txt", t("a user, in a script")),
+    "oarsman users list",
+    "oarsman users role ben viewer",
+    ("oarsman users disable ben", t("until `oarsman users enable ben`")),
+    of_place=True,
 )
 
 
 @users_verb.verb(
     "add",
-    help=t("Make an account. The password is asked for twice, and not shown."),
-    examples=[
-        ("oarsman users add ann --role admin", t("asks for the password twice")),
-        ("oarsman users add ben --password-stdin < secret.txt", t("a user, in a script")),
-    ],
+    t("Make an account. The password is asked for twice, and not shown."),
+    ("oarsman users add ann --role admin", t("asks for the password twice")),
+    ("oarsman users add ben --password-stdin < secret.txt", t("a user, in a script")),
 )
 @account
-@click.option(
-    "--role",
-    type=click.Choice(ROLES),
-    default="user",
-    metavar="ROLE",
-    help=t("What they may do: viewer, user (default), admin."),
-)
+@option("--role ROLE", t("What they may do: viewer, user (default), admin."), type=ROLES, default="user")
 @from_stdin
-@pass_session
 def add(session: Session, name: str, role: str, password_stdin: bool) -> None:
     from oarsman.service.models import Role
 
@@ -101,109 +86,94 @@ def add(session: Session, name: str, role: str, password_stdin: bool) -> None:
         with store.together():
             made = store.accounts.add(name, Role(role), password)
             audited(store, "add account", f"{made.name} as {role}")
-    _say(session, t("{name} can log in, as {role}", name=made.name, role=role))
+    session.say(t("{name} can log in, as {role}", name=made.name, role=role))
 
 
 @users_verb.verb(
     "list",
-    help=t("List the accounts with their roles."),
-    examples=[("oarsman users list", ""), ("oarsman users list -o json", t("for programs"))],
+    t("List the accounts with their roles."),
+    "oarsman users list",
+    ("oarsman users list -o json", t("for programs")),
 )
 @options.output("json", "yaml")
-@pass_session
 def list_(session: Session, output: str | None) -> None:
     with opened(session) as store:
         found = store.accounts.all()
     if output:
-        documents.emit([_plain(account) for account in found], output)
+        documents.emit(found, output)
     elif found:
         render.table(
             [t("NAME"), t("ROLE"), t("CREATED"), t("STATE")],
             [[a.name, a.role.value, local(a.created), t("disabled") if a.disabled else t("enabled")] for a in found],
         )
-    elif not session.quiet:
-        note(t("no accounts: the console is opened by a link, which `oarsman tokens link` prints"))
+    else:
+        session.note(t("no accounts: the console is opened by a link, which `oarsman tokens link` prints"))
 
 
 @users_verb.verb(
     "remove",
-    help=t("Remove an account with its sessions and tokens. Its jobs stay; the last admin cannot be removed."),
-    examples=[("oarsman users remove ben", "")],
+    t("Remove an account with its sessions and tokens. Its jobs stay; the last admin cannot be removed."),
+    "oarsman users remove ben",
 )
 @account
-@pass_session
 def remove(session: Session, name: str) -> None:
     with opened(session) as store, store.together():
         store.accounts.remove(name)
         audited(store, "remove account", name)
-    _say(session, t("{name} is removed", name=name))
+    session.say(t("{name} is removed", name=name))
 
 
 @users_verb.verb(
     "passwd",
-    help=t("Give an account a new password. Whoever is logged in to it is logged out; its tokens stay."),
-    examples=[
-        ("oarsman users passwd ben", t("asks for the password twice")),
-        ("oarsman users passwd ben --password-stdin < secret.txt", t("in a script")),
-    ],
+    t("Give an account a new password. Whoever is logged in to it is logged out; its tokens stay."),
+    ("oarsman users passwd ben", t("asks for the password twice")),
+    ("oarsman users passwd ben --password-stdin < secret.txt", t("in a script")),
 )
 @account
 @from_stdin
-@pass_session
 def passwd(session: Session, name: str, password_stdin: bool) -> None:
     with opened(session) as store:
         name = store.accounts.get(name).name  # before anything is asked
         password = store.accounts.hash(_password(password_stdin))
-        _change(store, name, "new password", hashed_password=password)
-    _say(session, t("{name} has a new password", name=name))
+    _change(session, name, "new password", t("{name} has a new password"), hashed_password=password)
 
 
 @users_verb.verb(
     "role",
-    help=t("Give an account another role, from its next request on."),
-    examples=[("oarsman users role ben viewer", t("sees all jobs, changes nothing"))],
+    t("Give an account another role, from its next request on."),
+    ("oarsman users role ben viewer", t("sees all jobs, changes nothing")),
 )
 @account
-@click.argument("role", type=click.Choice(ROLES), metavar="ROLE")
-@pass_session
+@click.argument("role", type=ROLES, metavar="ROLE")
 def role_(session: Session, name: str, role: str) -> None:
     from oarsman.service.models import Role
 
-    with opened(session) as store:
-        _change(store, name, f"role {role}", role=Role(role))
-    _say(session, t("{name} has the role {role}", name=name, role=role))
+    _change(session, name, f"role {role}", t("{name} has the role {role}"), role=Role(role))
 
 
 @users_verb.verb(
     "disable",
-    help=t("Keep an account from coming in. Its sessions end; its tokens do nothing until it is enabled again."),
-    examples=[("oarsman users disable ben", t("until `oarsman users enable ben`"))],
+    t("Keep an account from coming in. Its sessions end; its tokens do nothing until it is enabled again."),
+    ("oarsman users disable ben", t("until `oarsman users enable ben`")),
 )
 @account
-@pass_session
 def disable(session: Session, name: str) -> None:
-    with opened(session) as store:
-        _change(store, name, "disabled", disabled=True)
-    _say(session, t("{name} is disabled", name=name))
+    _change(session, name, "disabled", t("{name} is disabled"), disabled=True)
 
 
 @users_verb.verb(
-    "enable",
-    help=t("Let a disabled account come in again, with its old password and tokens."),
-    examples=[("oarsman users enable ben", "")],
+    "enable", t("Let a disabled account come in again, with its old password and tokens."), "oarsman users enable ben"
 )
 @account
-@pass_session
 def enable(session: Session, name: str) -> None:
-    with opened(session) as store:
-        _change(store, name, "enabled", disabled=False)
-    _say(session, t("{name} is enabled", name=name))
+    _change(session, name, "enabled", t("{name} is enabled"), disabled=False)
 
 
-def _change(store: ConsoleStore, name: str, said: str, **change: Any) -> None:
-    with store.together():
+def _change(session: Session, name: str, audit: str, said: str, **change: Any) -> None:
+    with opened(session) as store, store.together():
         changed = store.accounts.change(name, **change)
-        audited(store, "change account", f"{changed.name}: {said}")
+        audited(store, "change account", f"{changed.name}: {audit}")
+    session.say(said.format(name=name, role=changed.role.value))
 
 
 def _password(from_stdin: bool) -> str:
@@ -218,45 +188,30 @@ def _password(from_stdin: bool) -> str:
     return password
 
 
-def _plain(value: Any) -> dict[str, Any]:
-    plain: dict[str, Any] = value.model_dump(mode="json", by_alias=True)
-    return plain
-
-
-def _say(session: Session, text: str) -> None:
-    if not session.quiet:
-        click.echo(text)
-
-
 tokens_verb = family(
     "tokens",
-    of_place=True,
-    help=t(
+    t(
         "Make and revoke API tokens of the console of this machine, and print links that open it once. A token may "
         "do what its owner may; without --user that is everything, as this machine is yours."
     ),
-    examples=[
-        ("oarsman tokens add --note nightly --days 90", t("for a program; the secret is printed once")),
-        ("oarsman tokens list", ""),
-        ("oarsman tokens revoke oar_AbCd1234", t("from now on it is refused")),
-        ("oarsman tokens link", t("to open in a browser within ten minutes")),
-    ],
+    ("oarsman tokens add --note nightly --days 90", t("for a program; the secret is printed once")),
+    "oarsman tokens list",
+    ("oarsman tokens revoke oar_AbCd1234", t("from now on it is refused")),
+    ("oarsman tokens link", t("to open in a browser within ten minutes")),
+    of_place=True,
 )
 
 
 @tokens_verb.verb(
     "add",
-    help=t("Make a token and print its secret. It is kept nowhere: what is lost has to be made anew."),
-    examples=[
-        ("oarsman tokens add --note nightly --days 90", t("for a program; the secret is printed once")),
-        ("oarsman tokens add --user ben", t("that may do what ben may")),
-    ],
+    t("Make a token and print its secret. It is kept nowhere: what is lost has to be made anew."),
+    ("oarsman tokens add --note nightly --days 90", t("for a program; the secret is printed once")),
+    ("oarsman tokens add --user ben", t("that may do what ben may")),
 )
-@click.option("--note", "remark", default="", metavar="TEXT", help=t("What it is for, to recognise it in the list."))
-@click.option("--days", type=click.IntRange(1, 3650), metavar="N", help=t("Valid for so many days; default: for ever."))
-@click.option("--user", metavar="NAME", help=t("Whose it is: an account; default: you, as the owner of this machine."))
+@option("--note TEXT", t("What it is for, to recognise it in the list."), "remark", default="")
+@option("--days N", t("Valid for so many days; default: for ever."), type=click.IntRange(1, 3650))
+@option("--user NAME", t("Whose it is: an account; default: you, as the owner of this machine."))
 @options.output("json")
-@pass_session
 def add_token(session: Session, remark: str, days: int | None, user: str | None, output: str | None) -> None:
     from oarsman.backends.base import current_user
     from oarsman.service.models import MadeToken
@@ -268,57 +223,51 @@ def add_token(session: Session, remark: str, days: int | None, user: str | None,
         token, secret = store.tokens.make(account or current_user(), account, note=remark, days=days)
         audited(store, "make token", f"{token.id} of {token.owner}")
     if output:
-        documents.emit(MadeToken(token=token, secret=secret).model_dump(mode="json", by_alias=True), output)
+        documents.emit(MadeToken(token=token, secret=secret), output)
         return
     click.echo(secret)
-    if not session.quiet:
-        note(t("It is shown only now. Programs send it as: Authorization: Bearer {begin}...", begin=token.id))
+    session.note(t("It is shown only now. Programs send it as: Authorization: Bearer {begin}...", begin=token.id))
 
 
 @tokens_verb.verb(
     "list",
-    help=t("List the tokens; their secrets are not known any more."),
-    examples=[("oarsman tokens list", ""), ("oarsman tokens list -o json", t("for programs"))],
+    t("List the tokens; their secrets are not known any more."),
+    "oarsman tokens list",
+    ("oarsman tokens list -o json", t("for programs")),
 )
 @options.output("json", "yaml")
-@pass_session
 def list_tokens(session: Session, output: str | None) -> None:
     with opened(session) as store:
         found = store.tokens.all()
     if output:
-        documents.emit([token.model_dump(mode="json", by_alias=True) for token in found], output)
+        documents.emit(found, output)
     elif found:
         render.table(
             ["ID", t("OWNER"), t("NOTE"), t("CREATED"), t("EXPIRES"), t("LAST USED")],
             [[x.id, x.owner, x.note, local(x.created), local(x.expires), local(x.last_used)] for x in found],
         )
-    elif not session.quiet:
-        note(t("no tokens"))
+    else:
+        session.note(t("no tokens"))
 
 
 @tokens_verb.verb(
-    "revoke",
-    help=t("Revoke tokens: from their next request on they are refused."),
-    examples=[("oarsman tokens revoke oar_AbCd1234", "")],
+    "revoke", t("Revoke tokens: from their next request on they are refused."), "oarsman tokens revoke oar_AbCd1234"
 )
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@pass_session
 def revoke(session: Session, ids: tuple[str, ...]) -> None:
     with opened(session) as store:
         for id in ids:
             with store.together():
                 token = store.tokens.revoke(id)
                 audited(store, "revoke token", f"{token.id} of {token.owner}")
-            if not session.quiet:
-                click.echo(t("{id} is revoked", id=token.id))
+            session.say(t("{id} is revoked", id=token.id))
 
 
 @tokens_verb.verb(
     "link",
-    help=t("Print a link that opens the console once, as the owner of this machine. It is good for ten minutes."),
-    examples=[("oarsman tokens link", t("to open in a browser within ten minutes"))],
+    t("Print a link that opens the console once, as the owner of this machine. It is good for ten minutes."),
+    ("oarsman tokens link", t("to open in a browser within ten minutes")),
 )
-@pass_session
 def link_(session: Session) -> None:
     from oarsman.backends.base import current_user
     from oarsman.console.security.store import link

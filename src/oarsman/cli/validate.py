@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 import click
 
 from oarsman.cli import documents, inputs, options, render
-from oarsman.cli.failures import explained, note
-from oarsman.cli.session import Session, pass_session, short
-from oarsman.cli.text import of, safe, t
-from oarsman.cli.verbs import verb
+from oarsman.cli.failures import explained
+from oarsman.cli.session import Session, short
+from oarsman.cli.text import note, of, safe, t
+from oarsman.cli.verbs import option, verb
 from oarsman.errors import ManifestError, OarsmanError, Problem
 
 INVALID = 2
@@ -28,19 +28,16 @@ class Verdict:
 
 @verb(
     "validate",
-    help=t(
+    t(
         "Check manifests without running anything. Every problem is shown with its file, line, column and field. "
         "The exit code is 0 if all are valid, otherwise 2."
     ),
-    examples=[
-        ("oarsman validate job.yaml other.yaml", ""),
-        ("oarsman validate -o json job.yaml", t("problems as data, for an editor")),
-        ("helm template chart | oarsman validate -", t("from a pipe")),
-    ],
+    "oarsman validate job.yaml other.yaml",
+    ("oarsman validate -o json job.yaml", t("problems as data, for an editor")),
+    ("helm template chart | oarsman validate -", t("from a pipe")),
 )
 @options.files
 @options.output("json", "yaml")
-@pass_session
 def validate_verb(session: Session, files: tuple[str, ...], output: str | None) -> int:
     verdicts = [examine(path) for path in files]
     if output:
@@ -79,25 +76,23 @@ def _show(verdict: Verdict, session: Session) -> None:
         click.echo(explained(problem))
     if verdict.problems:
         click.echo(t("{source}: problems: {count}", source=render.shown(verdict.source), count=len(verdict.problems)))
-    elif not session.quiet:
+    else:
         jobs = ", ".join(map(short, verdict.jobs))
-        click.echo(t("{source}: valid ({jobs})", source=render.shown(verdict.source), jobs=render.shown(jobs)))
+        session.say(t("{source}: valid ({jobs})", source=render.shown(verdict.source), jobs=render.shown(jobs)))
 
 
 @verb(
     "convert",
-    help=t(
+    t(
         "Write a manifest in another version of the MPIJob API. The result goes to standard output; "
         "what the other version cannot say is named on standard error."
     ),
-    examples=[
-        ("oarsman convert old.yaml --to v2beta1 > new.yaml", ""),
-        ("cat new.yaml | oarsman convert - --to v1", t("the other way, from a pipe")),
-    ],
+    "oarsman convert old.yaml --to v2beta1 > new.yaml",
+    ("cat new.yaml | oarsman convert - --to v1", t("the other way, from a pipe")),
 )
 @options.file
-@click.option("--to", "target", required=True, type=click.Choice(["v1", "v2beta1"]), help=t("The version to write."))
-def convert_verb(file: str, target: str) -> None:
+@option("--to", t("The version to write."), "target", required=True, type=click.Choice(["v1", "v2beta1"]))
+def convert_verb(_: Session, file: str, target: str) -> None:
     from oarsman import manifest
     from oarsman.job.job import ApiVersion
 

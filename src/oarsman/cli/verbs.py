@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from oarsman.cli import text
-from oarsman.cli.session import Session
+from oarsman.cli.session import Session, pass_session
 from oarsman.cli.text import t
 from oarsman.errors import UsageError
 
@@ -22,10 +22,21 @@ if TYPE_CHECKING:
     from oarsman.service.models import JobView
 
 Rows = Sequence[tuple[str, str]]
+Example = str | tuple[str, str]  # a command line, and what it does
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Keeps an option's value in the session, unless it was not given."""
+    if value:
+        setattr(ctx.ensure_object(Session), param.name or "", value)
 
 
 class Common(click.Option):
-    """An option that means the same for every verb; shown in a section of its own."""
+    """An option that means the same for every verb: the session has it, and it is shown in a section of its own."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **{"callback": remember, **settings}, expose_value=False, is_eager=True)
 
 
 class PlainVerb(NamedTuple):
@@ -34,13 +45,13 @@ class PlainVerb(NamedTuple):
     act: Callable[[Service, str], Coroutine[Any, Any, JobView]]
     said: str  # has a place for {name}
     help: str
-    examples: Rows
+    examples: Sequence[Example]
 
 
 class HelpPage:
     """The help page. Mixed into the verbs and into the group."""
 
-    examples: Rows = ()  # (command line, what it does)
+    examples: Rows = ()
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         pieces = ctx.command.collect_usage_pieces(ctx)
@@ -96,10 +107,10 @@ def section(formatter: click.HelpFormatter, heading: str, rows: Rows) -> None:
 
 
 class Verb(HelpPage, click.Command):
-    def __init__(self, *args: Any, examples: Rows = (), of_place: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, examples: Sequence[Example], of_place: bool = False, **kwargs: Any) -> None:
         """`of_place`: about a place itself, which a server does not let others at."""
         super().__init__(*args, **kwargs)
-        self.examples = examples
+        self.examples = [(example, "") if isinstance(example, str) else example for example in examples]
         self._of_place = of_place
         self.params.extend(everywhere())
 
@@ -129,44 +140,63 @@ class VerbFamily(Verb, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.commands and not args[0].startswith("-") and not ctx.resilient_parsing:
-            raise UsageError(
-                t("there is no verb '{name}'", name=f"{self.name} {args[0]}"),
-                hint=t("`{command} --help` shows how it is used", command=ctx.command_path),
-            )
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise self.no_such_verb(ctx, args[0])
         return super().resolve_command(ctx, args)
 
-    def verb(self, name: str, *, help: str, examples: Rows) -> Callable[[Callable[..., Any]], Verb]:
-        def add(function: Callable[..., Any]) -> Verb:
-            made = verb(name, help=help, examples=examples)(function)
-            self.add_command(made)
-            return made
+    def no_such_verb(self, ctx: click.Context, name: str) -> UsageError:
+        hint = t("`{command} --help` shows how it is used", command=ctx.command_path)
+        return UsageError(t("there is no verb '{name}'", name=f"{self.name} {name}"), hint=hint)
 
-        return add
+    def verb(self, *declared: Any, **settings: Any) -> Callable[[Callable[..., Any]], None]:
+        return lambda function: self.add_command(verb(*declared, **settings)(function))
 
 
-def family(name: str, *, help: str, examples: Rows, of_place: bool = False) -> VerbFamily:
+def family(
+    name: str,
+    help: str,
+    *examples: Example,
+    options: Sequence[Decorator] = (),
+    cls: type[VerbFamily] = VerbFamily,
+    **settings: Any,
+) -> VerbFamily:
+    @click.pass_context
     def page(ctx: click.Context) -> None:
         if ctx.invoked_subcommand is None:
             click.echo(ctx.get_help())
 
-    return VerbFamily(name, callback=click.pass_context(page), help=help, examples=examples, of_place=of_place)
+    return click.command(name, cls, help=help, examples=examples, **settings)(together(*options)(page))
 
 
-def verb(name: str, *, help: str, examples: Rows, **settings: Any) -> Callable[[Callable[..., Any]], Verb]:
-    """Declare a verb. `help` begins with the sentence that the list of verbs shows."""
-    settings.setdefault("cls", Verb)
-    return click.command(name, help=help, examples=examples, **settings)
+def verb(
+    name: str, help: str, *examples: Example, cls: type[Verb] = Verb, **settings: Any
+) -> Callable[[Callable[..., Any]], Verb]:
+    """Declare a verb: a function of the session and its options. The list of verbs shows how `help` begins."""
+    declare = click.command(name, cls, help=help, examples=examples, **settings)
+    return lambda function: declare(pass_session(function))
 
 
-def remember(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """A callback that keeps a common option's value in the session, unless it was not given."""
+def option(shown: str, help: str, *name: str, **settings: Any) -> Decorator:
+    """An option as its page shows it: "-f, --follow", "--tail N". What has neither a metavar nor a type is a flag."""
+    words = shown.split()
+    flags = [word.rstrip(",") for word in words if word.startswith("-")]
+    if len(words) > len(flags):
+        settings["metavar"] = words[-1]
+    elif "type" not in settings and "/" not in shown:
+        settings["is_flag"] = True
+    return click.option(*flags, *name, help=help, **settings)
 
-    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-        if value:
-            setattr(ctx.ensure_object(Session), attribute, value)
 
-    return keep
+def together(*decorators: Decorator) -> Decorator:
+    """Several options as one, in this order."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return add
 
 
 def _no_colour(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -179,27 +209,7 @@ def _no_colour(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 def everywhere() -> list[click.Parameter]:
     """The options that every verb and the command itself take."""
     return [
-        Common(
-            ["-q", "--quiet"],
-            is_flag=True,
-            expose_value=False,
-            callback=remember("quiet"),
-            help=t("Say only what was asked for."),
-        ),
-        Common(
-            ["--no-color"],
-            is_flag=True,
-            expose_value=False,
-            is_eager=True,
-            callback=_no_colour,
-            help=t("No colours (also: NO_COLOR=1)."),
-        ),
-        Common(
-            ["--debug"],
-            is_flag=True,
-            expose_value=False,
-            is_eager=True,
-            callback=remember("debug"),
-            help=t("Show the whole traceback of an unexpected error."),
-        ),
+        Common(["-q", "--quiet"], is_flag=True, help=t("Say only what was asked for.")),
+        Common(["--no-color"], is_flag=True, callback=_no_colour, help=t("No colours (also: NO_COLOR=1).")),
+        Common(["--debug"], is_flag=True, help=t("Show the whole traceback of an unexpected error.")),
     ]

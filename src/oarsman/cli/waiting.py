@@ -1,4 +1,4 @@
-"""What a job that does not start waits for: said once, and again when that changes."""
+"""A job that is watched: as it is shown, and what it waits for while it does not start."""
 
 from __future__ import annotations
 
@@ -6,24 +6,58 @@ import shlex
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oarsman import names
 from oarsman.cli.render import coloured
 from oarsman.cli.session import Session, short
 from oarsman.cli.text import of, safe, t
-from oarsman.errors import OarsmanError
+from oarsman.errors import ManifestError, OarsmanError
+from oarsman.status import words
 
 if TYPE_CHECKING:
     from rich.status import Status as Spinner
 
-    from oarsman.cli.shown_job import ShownJob
-    from oarsman.job.state import Attempt, Status
-
+    from oarsman.job.job import Job
+    from oarsman.job.state import Status
+    from oarsman.service.models import JobSummary, JobView
 
 _LOOK_AFTER_SECONDS = 11.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShownJob:
+    """A job as the service tells of it, read back into the values that pages are made of."""
+
+    view: JobView
+    job: Job
+    status: Status
+
+    @property
+    def summary(self) -> JobSummary:
+        return self.view.summary
+
+    @property
+    def stopping(self) -> bool:
+        return self.summary.state == words.STOPPING
+
+    @property
+    def stopped(self) -> bool:
+        return self.summary.state == words.STOPPED
+
+    @staticmethod
+    def of(view: JobView) -> ShownJob:
+        from oarsman.manifest import job_checked_before, sketch  # late: not everybody who waits waits for a job
+        from oarsman.status.codec import from_wire
+
+        try:
+            job = job_checked_before(view.document)
+        except ManifestError:
+            job = sketch(view.document)
+        return ShownJob(view, job, from_wire(view.document["status"]))
 
 
 def controller(session: Session) -> str:
@@ -71,56 +105,54 @@ class Reasons:
         self._attempt = 1
 
     def news(self, shown: ShownJob) -> list[str]:
-        name = short(shown.key)
-        news = *self._restarting(shown), *self._attempts(shown), *self._hosts(shown), *self._wait(shown)
-        return [f"{name}: {text}" for text in news]
+        news = *self._restarting(shown), *self._attempts(shown), *self._waiting(shown)
+        return [f"{short(shown.summary.key)}: {text}" for text in news]
 
-    def _attempts(self, shown: ShownJob) -> list[str]:
+    def _restarting(self, shown: ShownJob) -> Iterator[str]:
+        found = shown.status.condition(names.RESTARTING)
+        if found is not None and found.status and found.message != self._restart:
+            self._restart = found.message
+            yield of(found.message)
+
+    def _attempts(self, shown: ShownJob) -> Iterator[str]:
         """Each new attempt, with the reason for it unless that was said when the last one ended."""
-        said = []
         for before, attempt in zip((None, *shown.status.attempts), shown.status.attempts, strict=False):
             if attempt.number > self._attempt:
-                self._attempt = attempt.number
+                self._attempt = number = attempt.number
                 self._said.clear()
-                said.append(self._begun(attempt, before))
-        return said
+                why = before.cause.summary if before and before.cause else ""
+                if why and why not in self._restart:
+                    yield t("attempt {number}, since the one before ended: {why}", number=number, why=of(why))
+                else:
+                    yield t("attempt {number}", number=number)
 
-    def _begun(self, attempt: Attempt, before: Attempt | None) -> str:
-        why = before.cause.summary if before is not None and before.cause is not None else ""
-        if not why or why in self._restart:
-            return t("attempt {number}", number=attempt.number)
-        return t("attempt {number}, since the one before ended: {why}", number=attempt.number, why=of(why))
-
-    def _restarting(self, shown: ShownJob) -> list[str]:
-        found = shown.status.condition(names.RESTARTING)
-        if found is None or not found.status or found.message == self._restart:
-            return []
-        self._restart = found.message
-        return [of(found.message)]
-
-    def _hosts(self, shown: ShownJob) -> list[str]:
-        """One host in a line: who reads it is the one to repair them, or knows who is."""
-        status = shown.status
-        if not waits_for_hosts(status) or status.queue is None or status.queue.reason in self._said:
-            return []
-        if shown.stopping:
-            return []
-        self._said.append(status.queue.reason)
-        first, *hosts = status.queue.reason.split("; ")
+    def _waiting(self, shown: ShownJob) -> Iterator[str]:
+        """Hosts that are in the way, one in a line: who reads it is the one to repair them, or knows who is. A place in
+        the queue of one machine has words of its own."""
+        queue, queued = shown.status.queue, shown.status.condition(names.QUEUED)
+        if queued is None or not queued.status or shown.stopping:
+            return
+        reason = queued.message if queue is None else queue.reason
+        if reason in self._said or (queue is not None and not waits_for_hosts(shown.status)):
+            return
+        self._said.append(reason)
+        if queue is None:
+            yield of(reason)
+            return
+        first, *hosts = reason.split("; ")
         check = f"oarsman hosts check --hosts {shlex.quote(shown.job.annotation(names.ANNOTATION_INVENTORY))}"
         hint = t("it starts as soon as they can be used; `{command}` says what to do", command=check)
-        return ["\n  ".join([t("waiting for its hosts: {reason}", reason=of(first)), *map(of, hosts), hint])]
+        yield "\n  ".join([t("waiting for its hosts: {reason}", reason=of(first)), *map(of, hosts), hint])
 
-    def _wait(self, shown: ShownJob) -> list[str]:
-        """A place in the queue of one machine has words of its own."""
-        status = shown.status
-        found = status.condition(names.QUEUED)
-        if found is None or not found.status or status.queue is not None or found.message in self._said:
-            return []
-        if shown.stopping:
-            return []
-        self._said.append(found.message)
-        return [of(found.message)]
+
+def watched(session: Session, changes: AsyncGenerator[JobView, None]) -> Iterator[ShownJob]:
+    """The job whenever it has changed, after what it waits for was said."""
+    reasons = Reasons()
+    for view in session.iterate(changes):
+        shown = ShownJob.of(view)
+        for text in reasons.news(shown):
+            session.note(text)
+        yield shown
 
 
 # -- the line that says so, until the first output -----------------------------------------------------
@@ -163,15 +195,13 @@ class StatusLine:
         with self._lock:
             if not self._wanted:
                 return
-            if self._spinner is None:
-                from rich.console import Console
-                from rich.text import Text
+            from rich.console import Console
+            from rich.text import Text
 
+            if self._spinner is None:
                 self._spinner = Console(file=sys.stderr, no_color=not coloured(sys.stderr)).status(Text(safe(text)))
                 self._spinner.start()
             else:
-                from rich.text import Text
-
                 self._spinner.update(Text(safe(text)))
 
     def pause(self) -> None:
