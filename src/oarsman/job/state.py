@@ -73,13 +73,8 @@ def camel(name: str) -> str:
 
 # -- the status ------------------------------------------------------------------------------------------------
 _STRONGEST_FIRST = (
-    names.SUCCEEDED,
-    names.FAILED,
-    names.SUSPENDED,
-    names.RESTARTING,
-    names.RUNNING,
-    names.QUEUED,
-    names.CREATED,
+    *(names.SUCCEEDED, names.FAILED, names.SUSPENDED, names.RESTARTING),
+    *(names.RUNNING, names.QUEUED, names.CREATED),
 )
 
 
@@ -154,11 +149,7 @@ class Status:
     conditions: Annotated[tuple[Condition, ...], Says("What is true of the job.", always=True, key="type")] = ()
     launcher: Annotated[
         ReplicaCount,
-        Says(
-            "How many of the launcher's pods are in which state.",
-            wire="replicaStatuses.Launcher",
-            always=True,
-        ),
+        Says("How many of the launcher's pods are in which state.", wire="replicaStatuses.Launcher", always=True),
     ] = ReplicaCount()
     worker: Annotated[
         ReplicaCount,

@@ -29,17 +29,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _NUMBERS = frozenset(
     {
-        "replicas",
-        "minReplicas",
-        "maxReplicas",
-        "slotsPerWorker",
-        "backoffLimit",
-        "activeDeadlineSeconds",
-        "ttlSecondsAfterFinished",
-        "minAvailable",
-        "scheduleTimeoutSeconds",
-        "priority",
-        "containerPort",
+        *("replicas", "minReplicas", "maxReplicas", "slotsPerWorker", "minAvailable", "priority", "containerPort"),
+        *("backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "scheduleTimeoutSeconds"),
     }
 )
 

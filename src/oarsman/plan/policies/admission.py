@@ -44,8 +44,8 @@ def conflict(turn: Turn) -> Turn:
     due = (created.since if created else turn.now) + CONFLICT_PATIENCE
     if turn.now < due:
         return turn.wake_at(due).end()
-    message = messages.conflict(what)
-    return finish.fail(turn, names.REASON_CONFLICT, message, Cause(summary=message))
+    message = Text("Resource {what} already exists and is not managed by MPIJob", what=what)
+    return finish.fail(turn, names.REASON_CONFLICT, message)
 
 
 def admit(turn: Turn) -> Turn:
@@ -53,9 +53,8 @@ def admit(turn: Turn) -> Turn:
     if _begun(turn) or answer.admitted:
         return _admitted(turn)
     if answer.impossible:
-        return finish.fail(
-            turn, answer.about, messages.failed(turn.job.key, answer.reason), Cause(summary=answer.reason)
-        )
+        message = messages.failed(turn.job.key, answer.reason)
+        return finish.fail(turn, answer.about, message, Cause(summary=answer.reason))
     message = messages.queued(answer.position, answer.reason)
     if not turn.status.is_true(names.QUEUED):
         turn = turn.tell(answer.about, message)
