@@ -54,10 +54,9 @@ class Turn:
     def say(
         self, type_: str, status: bool, reason: str, message: str, *, at: datetime | None = None, refresh: bool = False
     ) -> Turn:
-        changed = conditions.put(
-            self.status.conditions, type_, status, reason=reason, message=message, at=at or self.now, refresh=refresh
-        )
-        return self.become(conditions=changed)
+        said, at = self.status.conditions, at or self.now
+        said = conditions.put(said, type_, status, reason=reason, message=message, at=at, refresh=refresh)
+        return self.become(conditions=said)
 
     def unsay(self, type_: str, reason: str, message: str, *, at: datetime | None = None) -> Turn:
         lowered = conditions.lower(self.status.conditions, type_, reason=reason, message=message, at=at or self.now)

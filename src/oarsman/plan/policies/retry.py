@@ -20,7 +20,7 @@ from oarsman import names
 from oarsman.backoff import Backoff
 from oarsman.job.job import Job, RestartPolicy
 from oarsman.job.observed import Exit, Phase
-from oarsman.job.state import Attempt, Cause
+from oarsman.job.state import Cause
 from oarsman.plan import attempts, finish
 from oarsman.plan.actions import DeleteLauncher
 from oarsman.plan.policies import barrier, replacement
@@ -80,22 +80,16 @@ def _not_started(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...] = ()) -
 
     Workers that end by themselves, time after time, get no more time than the start barrier gives.
     """
-    before = list(itertools.takewhile(_never_began, reversed(turn.status.attempts[:-1])))
-    began = min((a.started for a in (*turn.status.attempts[-1:], *before) if a.started), default=turn.now)
+    *earlier, present = turn.status.attempts
+    before = list(itertools.takewhile(lambda a: a.outcome == attempts.NOT_STARTED, reversed(earlier)))
+    began = min((a.started for a in (present, *before) if a.started), default=turn.now)
     by_itself = bool(lost) and all(worker.reason not in _TAKEN_AWAY for worker in lost)
     if by_itself and turn.now >= began + turn.seen.patience:
         return barrier.not_ready(turn, cause.summary, cause.host or "")
     turn = attempts.close(turn, attempts.NOT_STARTED, cause=cause).become(cause=cause)
     turn = turn.become(retry_at=turn.now + delay(len(before) + 1)) if before else turn
-    return (
-        turn.tell(names.REASON_RESTARTING, messages.cut(Text("not started: {why}", why=cause.summary)), warning=True)
-        .again()
-        .end()
-    )
-
-
-def _never_began(attempt: Attempt) -> bool:
-    return attempt.outcome == attempts.NOT_STARTED
+    message = messages.cut(Text("not started: {why}", why=cause.summary))
+    return turn.tell(names.REASON_RESTARTING, message, warning=True).again().end()
 
 
 def clear_away(turn: Turn) -> Turn:
