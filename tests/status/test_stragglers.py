@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oarsman.status.stragglers import Pace, behind
@@ -141,6 +141,7 @@ PACES = st.builds(
 
 @settings(deadline=None)
 @given(st.dictionaries(st.integers(0, 9), PACES, max_size=9))
+@example({0: Pace(step=0, last=NOW, beats=4), 1: Pace(step=0, round=2, last=NOW - timedelta(days=1), beats=4)})
 def test_never_are_all_of_them_behind(paces: dict[int, Pace]) -> None:
     found = behind(paces, NOW)
     assert not paces or len(found) < len(paces)

@@ -73,8 +73,13 @@ def camel(name: str) -> str:
 
 # -- the status ------------------------------------------------------------------------------------------------
 _STRONGEST_FIRST = (
-    *(names.SUCCEEDED, names.FAILED, names.SUSPENDED, names.RESTARTING),
-    *(names.RUNNING, names.QUEUED, names.CREATED),
+    names.SUCCEEDED,
+    names.FAILED,
+    names.SUSPENDED,
+    names.RESTARTING,
+    names.RUNNING,
+    names.QUEUED,
+    names.CREATED,
 )
 
 

@@ -135,9 +135,9 @@ def _mpi(value: str) -> str | None:
 
 
 def _label(value: str) -> str | None:
-    given = quoted(value)
-    wrong = Text("{given} is not a name: small letters, digits and '-', at most 63", given=given)
-    return None if _DNS_1123.match(value) else wrong
+    if _DNS_1123.match(value):
+        return None
+    return Text("{given} is not a name: small letters, digits and '-', at most 63", given=quoted(value))
 
 
 _OURS: Mapping[str, Any] = {

@@ -187,15 +187,16 @@ def _decode(text: str | bytes, source: str) -> tuple[str | None, list[Problem]]:
             text = raw.decode("utf-16" if wide else "utf-8")
         except UnicodeDecodeError as error:
             good = "" if wide else raw[: error.start].decode("utf-8")
-            what = Text("byte {byte} is not UTF-8; save the file as UTF-8", byte=f"0x{raw[error.start]:02x}")
-            wide_what = Text("the text is not valid UTF-16; save the file as UTF-8")
-            return None, [_at(good, len(good), source, wide_what if wide else what)]
+            what = Text("the text is not valid UTF-16; save the file as UTF-8")
+            if not wide:
+                what = Text("byte {byte} is not UTF-8; save the file as UTF-8", byte=f"0x{raw[error.start]:02x}")
+            return None, [_at(good, len(good), source, what)]
     text = text.removeprefix("\ufeff")
     bad = _UNPRINTABLE.search(text)
     if bad is not None:
         code = ord(bad.group())
-        control = Text("the control character {code} is not allowed in YAML", code=f"U+{code:04X}")
-        what = control if code else Text("a NUL character is not allowed in YAML")
+        what = Text("the control character {code} is not allowed in YAML", code=f"U+{code:04X}")
+        what = what if code else Text("a NUL character is not allowed in YAML")
         return None, [_at(text, bad.start(), source, what)]
     return text, []
 

@@ -24,9 +24,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    lines = value.split("\n")
-    plain = not value[:1].isspace() and all(line.isprintable() and line == line.rstrip() for line in lines)
-    if len(lines) > 1 and plain:
+    block = "\n" in value and not value[:1].isspace()
+    if block and all(line.isprintable() and line == line.rstrip() for line in value.split("\n")):
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|")
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if _is_text(value) else '"')
 

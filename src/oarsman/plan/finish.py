@@ -12,7 +12,7 @@ from oarsman import names
 from oarsman.job.state import Cause
 from oarsman.plan import attempts
 from oarsman.plan.turn import Turn
-from oarsman.status import conditions, messages
+from oarsman.status import conditions
 from oarsman.text.sentence import Text
 
 
@@ -26,7 +26,7 @@ def succeed(turn: Turn) -> Turn:
 
 def fail(turn: Turn, reason: str, message: str, cause: Cause | None = None) -> Turn:
     at = _completion_time(turn)
-    message = messages.cut(message)
+    message = conditions.cut(message)
     cause = cause or Cause(summary=message)
     turn = _never_ran(attempts.close(turn, attempts.FAILED, at=at, cause=cause).become(cause=cause), at)
     turn = turn.say(names.FAILED, True, reason, message, at=at)

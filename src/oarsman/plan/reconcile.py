@@ -34,7 +34,7 @@ from oarsman.plan.policies import (
     ttl,
 )
 from oarsman.plan.turn import Turn
-from oarsman.status import conditions, messages
+from oarsman.status import conditions
 from oarsman.text.sentence import Text, listed, sentences
 
 _OURS: Final = (None, ManagedBy.US, ManagedBy.TRAINING_OPERATOR)
@@ -138,7 +138,7 @@ def reject(status: Status, problems: Sequence[Problem], now: datetime, *, genera
     if status.finished:
         return Plan(status=status)
     found = sentences(Text("{field}: {problem}", field=p.field, problem=p.message) for p in problems)
-    message = messages.cut(Text("Found validation errors: {found}", found=found))
+    message = conditions.cut(Text("Found validation errors: {found}", found=found))
     said = conditions.put(status.conditions, names.FAILED, True, reason=names.REASON_INVALID, message=message, at=now)
     status = replace(
         status,

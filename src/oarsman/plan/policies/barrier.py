@@ -23,7 +23,7 @@ from oarsman.plan import attempts, finish
 from oarsman.plan.actions import CreateLauncher
 from oarsman.plan.policies import elastic, replacement
 from oarsman.plan.turn import Turn, usable
-from oarsman.status import messages
+from oarsman.status import conditions
 from oarsman.text.sentence import Text
 
 SOON: Final = timedelta(seconds=15)  # a start that takes longer is looked at again, to tell what it waits for
@@ -137,8 +137,13 @@ def _wait(turn: Turn, waiting: _Waiting) -> Turn:
     patience = turn.seen.patience
     if turn.now < since + patience:
         return turn.wake_at(since + min(SOON, patience) if turn.now < since + SOON else since + patience)
-    host, why, waited = waiting.host, waiting.because, messages.duration(patience)
+    host, why, waited = waiting.host, waiting.because, duration(patience)
     return not_ready(turn, Text("{host} was not ready after {waited}: {why}", host=host, waited=waited, why=why), host)
+
+
+def duration(span: timedelta) -> str:
+    seconds = int(span.total_seconds())
+    return Text("{n} min", n=seconds // 60) if seconds % 60 == 0 and seconds else Text("{n} s", n=seconds)
 
 
 def not_ready(turn: Turn, summary: str, host: str) -> Turn:
@@ -151,7 +156,7 @@ def _tell(turn: Turn, waiting: _Waiting) -> Turn:
         return turn
     if not waiting.died and waiting.since is not None and turn.now < waiting.since + SOON:
         return turn.wake_at(waiting.since + SOON)  # most waits are over by then
-    message = messages.cut(Text("{host}: {why}", host=waiting.host, why=waiting.because))
+    message = conditions.cut(Text("{host}: {why}", host=waiting.host, why=waiting.because))
     reason = names.REASON_WAITING if waiting.for_room else names.REASON_BARRIER
     if not turn.status.is_true(names.QUEUED):
         turn = turn.tell(reason, message, warning=not waiting.for_room)

@@ -25,7 +25,7 @@ from oarsman.plan import attempts, finish
 from oarsman.plan.actions import DeleteLauncher
 from oarsman.plan.policies import barrier, replacement
 from oarsman.plan.turn import Turn
-from oarsman.status import causes, messages
+from oarsman.status import causes, conditions
 from oarsman.text.sentence import Text
 
 DEFAULT_LIMIT: Final = 6
@@ -88,7 +88,7 @@ def _not_started(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...] = ()) -
         return barrier.not_ready(turn, cause.summary, cause.host or "")
     turn = attempts.close(turn, attempts.NOT_STARTED, cause=cause).become(cause=cause)
     turn = turn.become(retry_at=turn.now + delay(len(before) + 1)) if before else turn
-    message = messages.cut(Text("not started: {why}", why=cause.summary))
+    message = conditions.cut(Text("not started: {why}", why=cause.summary))
     return turn.tell(names.REASON_RESTARTING, message, warning=True).again().end()
 
 
@@ -108,7 +108,7 @@ def _verdict(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...]) -> Turn:
         return _give_up(turn, cause, failures, lost, permanent=permanent)
     number = turn.attempt.number if turn.attempt else failures
     wait = delay(failures)
-    message = messages.restarting(number, cause.summary, int(wait.total_seconds()), limit(turn.job) + 1 - failures)
+    message = conditions.restarting(number, cause.summary, int(wait.total_seconds()), limit(turn.job) + 1 - failures)
     at = ended.finished_at if ended and ended.phase.ended else None
     turn = attempts.close(turn, attempts.FAILED, at=at, cause=cause)
     turn = turn.become(cause=cause, retry_at=turn.now + wait)
@@ -121,12 +121,12 @@ def _give_up(turn: Turn, cause: Cause, failures: int, lost: tuple[causes.Lost, .
     key = turn.job.key
     if limit(turn.job) and not permanent:
         why = Text("after {count} attempts: {why}", count=failures, why=cause.summary)
-        return finish.fail(turn, names.REASON_BACKOFF, messages.failed(key, why), cause)
+        return finish.fail(turn, names.REASON_BACKOFF, conditions.failed(key, why), cause)
     reason = names.REASON_FAILED
     if cause.host is not None and any(w.host == cause.host for w in lost):
         evicted = any(w.reason == "Evicted" for w in lost)
         reason = names.REASON_EVICTED if evicted else names.REASON_HOST_LOST
-    return finish.fail(turn, reason, messages.failed(key, cause.summary), cause)
+    return finish.fail(turn, reason, conditions.failed(key, cause.summary), cause)
 
 
 def _permanent(job: Job, ended: Exit | None, lost: tuple[causes.Lost, ...]) -> bool:
