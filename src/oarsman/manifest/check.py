@@ -65,9 +65,8 @@ def _check_once(document: Document, model: type[AnyMPIJob]) -> tuple[AnyMPIJob |
         problems = list(check_counts(document, checked))
     except ValidationError as error:
         problems = [_translate(document, model, dict(e)) for e in error.errors(include_url=False)]
-    for (
-        role
-    ) in ROLES:  # templates are checked even where the rest is wrong; the model only knows that they are mappings
+    # Templates are checked even where the rest is wrong; the model only knows that they are mappings.
+    for role in ROLES:
         path = (*_ROLES, role, "template")
         template = look(document.value, *path)
         problems += check_template(document, path, template) if isinstance(template, dict) else []

@@ -19,8 +19,6 @@ from oarsman.manifest.rules import check_job
 from oarsman.manifest.source import MAX_DEPTH, Document, read
 from oarsman.text.sentence import Text
 
-_NO_PLACE = "<document>"
-
 
 def load(text: str | bytes, source: str = "<stdin>") -> list[Job]:
     """The jobs of a manifest, in order. Raises ManifestError with everything that is wrong with it."""
@@ -34,10 +32,7 @@ def documents(text: str | bytes, source: str = "<stdin>") -> list[dict[str, Any]
 
 def job_from_document(document: Mapping[str, Any]) -> Job:
     """A job from a document already parsed. Its problems have fields but no positions."""
-    placeless = Document(dict(document), _NO_PLACE)
-    if not _shallow(placeless.value, MAX_DEPTH):
-        raise ManifestError([placeless.problem((), Text("nested more than {most} levels deep", most=MAX_DEPTH))])
-    _, job, problems = _check(placeless)
+    job, problems = _without_places(document)
     if problems or job is None:
         raise ManifestError(problems)
     return job
@@ -56,11 +51,16 @@ def job_checked_before(document: Mapping[str, Any]) -> Job:
 
 def salvaged(document: Mapping[str, Any]) -> Job | None:
     """The job a document with problems most likely means; to look after one that runs already, never to start one."""
-    placeless = Document(dict(document), _NO_PLACE)
-    if not _shallow(placeless.value, MAX_DEPTH):
-        return None
-    _, job, _ = _check(placeless)
+    job, _ = _without_places(document)
     return job
+
+
+def _without_places(document: Mapping[str, Any]) -> tuple[Job | None, list[Problem]]:
+    placeless = Document(dict(document), "<document>")
+    if not _shallow(placeless.value, MAX_DEPTH):
+        return None, [placeless.problem((), Text("nested more than {most} levels deep", most=MAX_DEPTH))]
+    _, job, problems = _check(placeless)
+    return job, problems
 
 
 def sketch(document: Mapping[str, Any]) -> Job:

@@ -46,8 +46,9 @@ def check_counts(document: Document, model: AnyMPIJob) -> Iterator[Problem]:
     elif workers > _MOST_WORKERS:
         wrong = Text("must be at most {most}, not {given}", most=_MOST_WORKERS, given=workers)
         yield document.problem(_WORKERS, wrong)
-    old, new = isinstance(model, MPIJobV1) and model.spec.clean_pod_policy, model.spec.run_policy.clean_pod_policy
-    if old and new and old != new:
+    old = model.spec.clean_pod_policy if isinstance(model, MPIJobV1) else None
+    new = model.spec.run_policy.clean_pod_policy
+    if old is not None and new is not None and old != new:
         wrong = Text("says {old}, but runPolicy.cleanPodPolicy says {new}", old=old, new=new)
         yield document.problem(("spec", "cleanPodPolicy"), wrong, hint=Text("keep one of the two"))
 

@@ -58,8 +58,8 @@ def mistake(
     ]
     missing = [
         Text("rank {rank} never ran, planned {host}", rank=rank, host=host)
-        for rank, host in enumerate(planned)
-        if complete and rank not in found
+        for rank, host in enumerate(planned if complete else ())
+        if rank not in found
     ]
     return _first_of(wrong or missing)
 
