@@ -53,7 +53,7 @@ def close(turn: Turn, outcome: str, *, at: datetime | None = None, cause: Cause 
 def adopt(turn: Turn) -> Turn:
     """Recognise a launcher whose start was carried out but never written down."""
     launcher = turn.seen.launcher
-    known = turn.attempt.number if turn.attempt else 0
+    known = turn.status.attempt.number if turn.status.attempt else 0
     if launcher is None:
         return turn
     if launcher.attempt <= known:

@@ -45,7 +45,7 @@ def mistake(
         return None
     machines = machines or {}
     found = {rank: _machine(host, machines) for rank, host in seen(ranks).items()}
-    hosts = _hosts_at_launch(job, attempt)
+    hosts = hosts_at_launch(job, attempt)
     planned = None if job.elastic else expected(job, hosts, machines)
     if planned is None:
         return _stranger(found, job, {short(_machine(host, machines)) for host in (*job.hosts, *hosts)})
@@ -102,7 +102,7 @@ def _machine(member: str, machines: Mapping[str, str]) -> str:
     return machines.get(member, member)
 
 
-def _hosts_at_launch(job: Job, attempt: Attempt | None) -> tuple[str, ...]:
+def hosts_at_launch(job: Job, attempt: Attempt | None) -> tuple[str, ...]:
     """Scaling a running job changes its hosts, not where the ranks of this attempt were sent."""
     count = job.workers if attempt is None or attempt.workers is None else attempt.workers
     workers = tuple(job.worker_host(i) for i in range(count))

@@ -85,7 +85,7 @@ def take_note(turn: Turn) -> Turn:
 def running(turn: Turn) -> Turn:
     """It runs when the launcher and all its workers do."""
     launcher = turn.launcher
-    workers = [turn.worker(i) for i in range(turn.job.workers)]
+    workers = [turn.seen.worker(i) for i in range(turn.job.workers)]
     up = all(w is not None and w.phase is Phase.RUNNING for w in workers)
     if launcher is None or launcher.phase is not Phase.RUNNING or not up:
         return turn

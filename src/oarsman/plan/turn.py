@@ -79,10 +79,6 @@ class Turn:
 
     # -- what a policy may ask ------------------------------------------------------------------
     @property
-    def attempt(self) -> Attempt | None:
-        return self.status.attempt
-
-    @property
     def open_attempt(self) -> Attempt | None:
         """The attempt that was launched and has no outcome yet."""
         attempt = self.status.attempt
@@ -105,9 +101,6 @@ class Turn:
         """The hosts that are published once the actions so far are carried out."""
         planned = (a.hosts for a in reversed(self.actions) if isinstance(a, PublishHosts))
         return next(planned, self.seen.published_hosts)
-
-    def worker(self, index: int) -> Member | None:
-        return self.seen.worker(index)
 
     # -- the outcome ----------------------------------------------------------------------------
     def plan(self) -> Plan:

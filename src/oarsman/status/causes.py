@@ -212,13 +212,9 @@ def _who_and_where(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -
 
 def _planned(job: Job, seen: Observed) -> dict[int, str]:
     """Rank -> host of the present attempt. Scaling the job since then did not move its ranks."""
-    attempt = seen.status.attempt
-    if job.elastic:
-        return {}
-    if job.worker is not None and attempt is not None and attempt.workers is not None:
-        job = replace(job, worker=replace(job.worker, replicas=attempt.workers))
-    planned = placement.expected(job, job.hosts, seen.machines) or ()
-    return {rank: placement.short(host) for rank, host in enumerate(planned)}
+    hosts = placement.hosts_at_launch(job, seen.status.attempt)
+    planned = placement.expected(job, hosts, seen.machines) if not job.elastic else None
+    return {rank: placement.short(host) for rank, host in enumerate(planned or ())}
 
 
 def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:

@@ -56,7 +56,7 @@ def launch(turn: Turn) -> Turn:
     may_hold = turn.seen.launcher_holds and turn.job.launcher_creation is LauncherCreation.AT_STARTUP
     if waiting is not None and not (may_hold and waiting.coming):
         return _wait(turn, waiting)
-    number = turn.attempt.number + 1 if turn.attempt else 1
+    number = turn.status.attempt.number + 1 if turn.status.attempt else 1
     turn = elastic.publish(turn.prepare(), turn.job.hosts).do(CreateLauncher(number))
     return attempts.launched(turn, number, turn.now, turn.job.workers, held=waiting is not None)
 
@@ -89,7 +89,7 @@ def _waiting_for(turn: Turn) -> _Waiting | None:
 
 
 def _worker(turn: Turn, index: int) -> _Waiting | None:
-    worker = turn.worker(index)
+    worker = turn.seen.worker(index)
     if worker is None:
         return _Waiting(host=turn.job.worker_host(index), because=Text("it does not exist yet"), coming=True)
     if usable(worker):

@@ -44,7 +44,7 @@ def keep_the_gang(turn: Turn) -> Turn:
     if turn.published is None:
         turn = turn.do(PublishHosts(()))  # marks that something was prepared; see cleanup
     # One that was listed for an attempt and is not there has vanished; others are simply new.
-    listed = set(turn.seen.published_hosts or ()) if turn.attempt is not None else set()
+    listed = set(turn.seen.published_hosts or ()) if turn.status.attempt is not None else set()
     for host in (turn.job.worker_host(i) for i in missing):
         if host in listed:
             turn = _tell_replaced(turn, host, Text("it vanished"))
@@ -70,7 +70,7 @@ def _tell_replaced(turn: Turn, host: str, why: str) -> Turn:
 
 
 def _loss(turn: Turn, index: int) -> Lost | None:
-    worker = turn.worker(index)
+    worker = turn.seen.worker(index)
     host = turn.job.worker_host(index)
     if worker is None:
         return Lost(host=host, reason=VANISHED, words=Text("it vanished"))

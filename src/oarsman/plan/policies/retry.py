@@ -106,7 +106,7 @@ def _verdict(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...]) -> Turn:
     permanent = _permanent(turn.job, ended.exit if ended else None, lost)
     if permanent or failures > limit(turn.job):
         return _give_up(turn, cause, failures, lost, permanent=permanent)
-    number = turn.attempt.number if turn.attempt else failures
+    number = turn.status.attempt.number if turn.status.attempt else failures
     wait = delay(failures)
     message = conditions.restarting(number, cause.summary, int(wait.total_seconds()), limit(turn.job) + 1 - failures)
     at = ended.finished_at if ended and ended.phase.ended else None
