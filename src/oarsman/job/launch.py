@@ -321,7 +321,7 @@ def expected_placement(
     `hydra` says that a plain mpirun is MPICH's or Intel's.
     """
     settled = line.contexts == 1 and not (line.elastic or line.oversubscribe or line.unclear or line.per_socket)
-    if not settled or line.launcher == "horovodrun" or not hosts:
+    if not settled or line.launcher == "horovodrun":
         return None
     if line.hostfile is not None and not line.hostfile.startswith("/etc/mpi/"):
         return None
