@@ -25,6 +25,7 @@ def stepping(*steps: float | None, rounds: tuple[int, ...] = ()) -> dict[int, Pa
         (stepping(10, 10, 10, 7), {3: "at step 7, the others at 10"}),
         (stepping(1_000_000, 500_000), {1: "at step 500000, the others at 1000000"}),
         (stepping(100, 20, 100, 30, 100), {1: "at step 20, the others at 100", 3: "at step 30, the others at 100"}),
+        ({0: Pace(step=5), 1: Pace(step=5, round=2)}, {0: "2 rounds of steps behind the others"}),
         # not enough behind
         (stepping(180, 150, 180), {}),
         (stepping(10, 8, 10), {}),

@@ -205,7 +205,7 @@ def _at(text: str, index: int, source: str, message: str) -> Problem:
     """A problem at a character index, for what is found before the parser runs."""
     breaks = list(_BREAK.finditer(text, 0, index))
     start = breaks[-1].end() if breaks else 0
-    line = _BREAK.split(text[start : index + 200], maxsplit=1)[0]
+    line = _BREAK.split(text[start : index + 200])[0]
     return replace(_problem(source, (), (len(breaks) + 1, index - start + 1), "", message), snippet=line)
 
 

@@ -58,10 +58,7 @@ def _parties(gang: Gang) -> list[tuple[str, Capacity, Party]]:
     worker = (Text("one worker"), gang.counted(gang.worker.need), gang.worker)
     both = Text("the launcher") if gang.launcher_apart else Text("the launcher and a worker")
     first = (both, gang.counted(gang.first.need), gang.first)
-    if not gang.workers:
-        return [first]
-    alike = first[1] == worker[1] and gang.first.selector == gang.worker.selector
-    return [worker] if alike else [worker, first]
+    return [worker, first] if gang.workers else [first]
 
 
 def _no_labels(gang: Gang, empty: Sequence[Spot]) -> str | None:
