@@ -11,7 +11,6 @@ from oarsman.errors import ConflictError
 from oarsman.manifest import form
 from oarsman.service.documents import all_templates
 from oarsman.service.models import Role
-from oarsman.status import messages
 from oarsman.text.catalogue import catalogue
 from oarsman.text.sentence import Text
 
@@ -43,5 +42,6 @@ def test_what_an_engine_said_is_said_in_the_readers_language() -> None:
     error = ConflictError(message, hint=Text("stop it first, or clone it"))
     assert Words("en").refusal(error) == "a/b has not ended; it cannot be run again (stop it first, or clone it)"
     assert Words("zh").refusal(error) == "a/b 尚未结束，不能重新运行 (请先停止它，或克隆它)"
-    assert Words("en").of(messages.running("a/b")) == "MPIJob a/b is running."
-    assert Words("zh").of(messages.running("a/b")) == "MPIJob a/b 正在运行。"
+    running = Text("MPIJob {key} is running.", key="a/b")
+    assert Words("en").of(running) == "MPIJob a/b is running."
+    assert Words("zh").of(running) == "MPIJob a/b 正在运行。"

@@ -130,6 +130,11 @@ def test_horovod_says_how_far_it_may_shrink_and_grow(spelling: str) -> None:
     assert found.program == ("python", "t.py")
 
 
+def test_horovodrun_has_no_number_of_processes_per_node() -> None:
+    found = line("horovodrun -N -np 2 ./a")
+    assert (found.per_node, found.processes, found.unclear) == (None, 2, ())
+
+
 @pytest.mark.parametrize(
     "argv",
     [

@@ -285,6 +285,12 @@ def test_several_documents_and_lists_hold_several_jobs() -> None:
     assert [job.name for job in load(f"apiVersion: v1\nkind: List\nitems:\n{items}")] == ["pi", "pj"]
 
 
+def test_only_a_list_stands_for_its_items() -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(f"{V2BETA1}items: []\n")
+    assert [problem.message for problem in caught.value.problems] == ["unknown field 'items'"]
+
+
 def test_anchors_and_merge_keys_work_as_in_any_yaml() -> None:
     text = V2BETA1.replace("      template:\n", "      template: &pod\n", 1)
     text = text[: text.index("    Worker:")] + "    Worker:\n      replicas: 1\n      template:\n        <<: *pod\n"

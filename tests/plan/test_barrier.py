@@ -9,6 +9,7 @@ from oarsman import names
 from oarsman.job.observed import Exit, Member, Observed, Phase
 from oarsman.job.state import Attempt
 from oarsman.plan.actions import CreateLauncher, DeleteWorker
+from oarsman.plan.policies.barrier import duration
 from oarsman.plan.reconcile import reconcile
 from tests.builders import a_job, a_launcher, a_status, a_worker, at, running
 
@@ -170,3 +171,8 @@ def test_a_launcher_that_never_begins_is_named_with_what_it_says() -> None:
         cause = reconcile(a_job(), seen, at(400)).status.cause
         assert cause is not None
         assert (cause.host, cause.summary) == (host, f"{host} was not ready after 5 min: {words}")
+
+
+def test_whole_minutes_are_minutes() -> None:
+    spans = {0: "0 s", 1: "1 s", 59: "59 s", 60: "1 min", 61: "61 s", 300: "5 min", 0.5: "0 s"}
+    assert {seconds: duration(timedelta(seconds=seconds)) for seconds in spans} == spans

@@ -154,6 +154,7 @@ def ended(rank: int, code: int, when: float) -> RankReport:
         pytest.param((ended(0, 143, 3.9), ended(1, 3, 4)), 1, id="clocks that differ a little"),
         pytest.param((a_rank(0, code=143), a_rank(1, code=3)), 1, id="terminated, no times"),
         pytest.param((ended(0, 143, 1), ended(1, 1, 60)), 0, id="terminated long before"),
+        pytest.param((ended(0, 143, 1), a_rank(1, code=3)), 1, id="terminated, one time"),
         pytest.param((ended(0, 1, 5), ended(1, 137, 4)), 1, id="killed first"),
         pytest.param((ended(0, 137, 5), ended(1, 2, 4)), 1, id="killed later"),
         pytest.param((a_rank(0), a_rank(1)), None, id="none"),

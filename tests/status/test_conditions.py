@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from oarsman.status.conditions import latest_time, lower, put
+from oarsman.status.conditions import cut, failed, latest_time, lower, put, queued, restarting
 from tests.builders import a_condition, at
 
 HERE = (a_condition("Created"), a_condition("Running"))
@@ -51,3 +51,20 @@ def test_the_latest_time_of_nothing_is_none() -> None:
 def test_what_came_to_an_end_stays_where_it_is() -> None:
     lowered = lower(HERE, "Created", reason="Other", message="m", at=at(9))
     assert [(c.type, c.status) for c in lowered] == [("Created", False), ("Running", True)]
+
+
+def test_sentences_say_no_more_than_is_known() -> None:
+    for said, sentence in (
+        (failed("a/b"), "MPIJob a/b has failed"),
+        (failed("a/b", "why"), "MPIJob a/b has failed: why"),
+        (queued(0, ""), "in the queue"),
+        (queued(2, ""), "number 2 in the queue"),
+        (queued(0, "full"), "in the queue: full"),
+        (restarting(2, "boom", 20, 5), "attempt 2 failed: boom; the next try starts in 20 s, 5 left"),
+    ):
+        assert said == sentence
+
+
+def test_a_message_that_is_too_long_ends_in_dots() -> None:
+    assert cut("x" * 1024) == "x" * 1024
+    assert cut("x" * 1025) == "x" * 1021 + "..."

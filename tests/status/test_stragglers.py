@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oarsman.status.stragglers import Pace, behind
@@ -25,6 +25,7 @@ def stepping(*steps: float | None, rounds: tuple[int, ...] = ()) -> dict[int, Pa
         (stepping(10, 10, 10, 7), {3: "at step 7, the others at 10"}),
         (stepping(1_000_000, 500_000), {1: "at step 500000, the others at 1000000"}),
         (stepping(100, 20, 100, 30, 100), {1: "at step 20, the others at 100", 3: "at step 30, the others at 100"}),
+        ({0: Pace(step=5), 1: Pace(step=5, round=2)}, {0: "2 rounds of steps behind the others"}),
         # not enough behind
         (stepping(180, 150, 180), {}),
         (stepping(10, 8, 10), {}),
@@ -141,6 +142,7 @@ PACES = st.builds(
 
 @settings(deadline=None)
 @given(st.dictionaries(st.integers(0, 9), PACES, max_size=9))
+@example({0: Pace(step=0, last=NOW, beats=4), 1: Pace(step=0, round=2, last=NOW - timedelta(days=1), beats=4)})
 def test_never_are_all_of_them_behind(paces: dict[int, Pace]) -> None:
     found = behind(paces, NOW)
     assert not paces or len(found) < len(paces)

@@ -23,7 +23,7 @@ from oarsman.plan.capacity.placement import Machine, Spot
 from oarsman.plan.reconcile import reconcile, reject
 from oarsman.service.models import CauseView
 from oarsman.service.preview import arithmetic
-from oarsman.status import causes, exits, known_errors, messages
+from oarsman.status import causes, conditions, exits, known_errors
 from oarsman.status.stragglers import Pace, behind
 from oarsman.text.sentence import Text
 from tests.builders import T0, a_job, a_launcher, a_rank, a_status, a_worker, at, running, workers
@@ -81,7 +81,7 @@ def test_the_queue_says_what_is_waited_for(waiting: list[Gang], running: list[Ga
     placed = [Placed(gang=gang, placement=(Place(member=gang.launcher, machine=EIGHT.name),)) for gang in running]
     reason = queue.admit(waiting, placed, [EIGHT], one_machine)[-1].admission.reason
     assert spoken(reason) == chinese
-    assert spoken(messages.queued(2, reason)) == f"排在队列第 2 位：{chinese}"
+    assert spoken(conditions.queued(2, reason)) == f"排在队列第 2 位：{chinese}"
 
 
 def a_node(name: str, *, cpu: int = 4, free: int = 4, left_out: str = "") -> Spot:
@@ -253,7 +253,7 @@ def test_a_cause_is_told_in_chinese_and_what_a_program_wrote_is_kept(
 ) -> None:
     cause = causes.of_failed_launcher(a_job(), seen, a_launcher(Phase.FAILED, code=code))
     assert in_chinese(cause.summary) == chinese
-    assert in_chinese(messages.failed("default/pi", cause.summary)) == f"MPIJob default/pi 失败：{chinese}"
+    assert in_chinese(conditions.failed("default/pi", cause.summary)) == f"MPIJob default/pi 失败：{chinese}"
 
 
 def test_every_signal_exit_code_and_known_error_is_explained_in_chinese() -> None:

@@ -8,11 +8,12 @@ land, and put its own words before the user's program.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from oarsman.job.launch_options import HYDRA_ONLY, LAUNCHERS, NEEDS_TWO_DASHES, UNPREDICTABLE
-from oarsman.job.launch_words import base_name, find
+from oarsman.job.launch_words import FoundLauncher, base_name, find
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def parse(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> La
     asked = _Asked(launcher)
     contexts = _contexts(found.words, launcher, in_shell=found.shell is not None)
     for options, _ in contexts:
-        asked.start_context()
+        asked.counts.append(None)
         for option in options:
             asked.take(option, found.index if found.shell is not None else found.index + option.value_at)
     _, program = contexts[0]
@@ -81,14 +82,14 @@ def parse(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> La
         program=found.words[start : program.stop],
         in_shell=found.shell is not None,
         contexts=len(contexts),
-        **asked.result(),  # type: ignore[arg-type]
+        **asked.result(),
     )
 
 
 def rewrite(argv: Sequence[str]) -> Rewrite:
     """The same line in words that both generations of Open MPI understand. Only for Open MPI."""
-    found = find(argv)
-    if found is None or found.nested or base_name(found.words[0]) not in ("mpirun", "orterun", "mpiexec"):
+    found = _changeable(argv)
+    if found is None:
         return Rewrite(tuple(argv))
     wrong = [
         option.at
@@ -113,10 +114,18 @@ def rewrite(argv: Sequence[str]) -> Rewrite:
     return Rewrite(tuple(changed), tuple(reversed(changes)))
 
 
-def with_tags(argv: Sequence[str], *, hydra: bool = False) -> tuple[str, ...]:
-    """The same line, with every line of output marked with its rank. Unchanged where the launcher is not mpirun."""
+def _changeable(argv: Sequence[str]) -> FoundLauncher | None:
+    """The mpirun among the words, if it is one whose words can be changed."""
     found = find(argv)
     if found is None or found.nested or base_name(found.words[0]) not in ("mpirun", "orterun", "mpiexec"):
+        return None
+    return found
+
+
+def with_tags(argv: Sequence[str], *, hydra: bool = False) -> tuple[str, ...]:
+    """The same line, with every line of output marked with its rank. Unchanged where the launcher is not mpirun."""
+    found = _changeable(argv)
+    if found is None:
         return tuple(argv)
     option = "-prepend-rank" if hydra else "--tag-output"
     changed = list(argv)
@@ -142,8 +151,6 @@ def with_wrapper(words: Sequence[str], wrapper: Sequence[str], launcher: str = "
 
 
 # -- options ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Option:
     word: str  # as written
@@ -156,16 +163,11 @@ class _Option:
 def _contexts(words: Sequence[str], launcher: str, *, in_shell: bool = False) -> list[tuple[list[_Option], range]]:
     """Per program: its options, and where its words are."""
     found: list[tuple[list[_Option], range]] = []
-    at = 1
-    while at <= len(words):
-        options, at = _options(words, at, launcher, in_shell)
-        end = at
-        while end < len(words) and words[end] != ":":
-            end += 1
+    end = 0
+    while end < len(words):
+        options, at = _options(words, end + 1, launcher, in_shell)
+        end = next((index for index in range(at, len(words)) if words[index] == ":"), len(words))
         found.append((options, range(at, end)))
-        at = end + 1
-        if end >= len(words):
-            break
     return found
 
 
@@ -204,99 +206,97 @@ def _number(text: str) -> int | None:
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
 
 
+_COUNTS = frozenset(("np", "n", "c", "num-proc"))
+# Options that say one thing each, and the field of the `LaunchLine` that says the same.
+_NUMBERS = {**dict.fromkeys(("npernode", "ppn", "perhost", "N"), "per_node"), "npersocket": "per_socket"}
+_BOUNDS = {
+    **dict.fromkeys(("min-np", "min-num-proc"), "min_processes"),
+    **dict.fromkeys(("max-np", "max-num-proc"), "max_processes"),
+}
+_VALUES = {
+    **dict.fromkeys(("hostfile", "machinefile", "machine", "default-hostfile", "f"), "hostfile"),
+    "host-discovery-script": "host_discovery_script",
+}
+
+
 class _Asked:
     """Gathers what options ask for, over all programs of one line."""
 
     def __init__(self, launcher: str) -> None:
         self.horovod = launcher == "horovodrun"
-        self.counts: list[int | None] = []
-        self.per_node: int | None = None
-        self.per_socket: int | None = None
+        self.counts: list[int | None] = []  # of processes, one per program
         self.hosts: list[HostSlots] = []
-        self.hostfile: str | None = None
         self.exports: list[str] = []
-        self.map_by = ""
-        self.rank_by = ""
-        self.oversubscribe = False
-        self.min_processes: int | None = None
-        self.max_processes: int | None = None
-        self.host_discovery_script: str | None = None
         self.unclear: list[str] = []
-        self.decisive_word: int | None = None
-
-    def start_context(self) -> None:
-        self.counts.append(None)
+        self.fields: dict[str, Any] = {}  # others of the `LaunchLine`
 
     def take(self, option: _Option, word: int) -> None:
         name, value = option.name, option.values[0] if option.values else ""
         if name in UNPREDICTABLE or _is_variable(name):
             self.unclear.append(option.word)
         if name in _COUNTS:
-            self.counts[-1] = self._count(option, value, word, decisive=True)
-        elif name in ("min-np", "min-num-proc") and self.horovod:
-            self.min_processes = self._count(option, value, word)
-        elif name in ("max-np", "max-num-proc") and self.horovod:
-            self.max_processes = self._count(option, value, word)
-        elif name == "host-discovery-script":
-            self.host_discovery_script = value
-        elif name in _PER_NODE or (name == "N" and not self.horovod):
-            self.per_node = self._count(option, value, word, decisive=True)
+            self.counts[-1] = self._count(option, value, word)
+        elif name in _BOUNDS and self.horovod:
+            self.fields[_BOUNDS[name]] = self._count(option, value, word)
+        elif name in _NUMBERS and not (name == "N" and self.horovod):
+            self.fields[_NUMBERS[name]] = self._count(option, value, word)
+        elif name in _VALUES:
+            self.fields[_VALUES[name]] = value
         elif name == "pernode":
-            self.per_node = 1
-        elif name == "npersocket":
-            self.per_socket = self._count(option, value, word, decisive=True)
+            self.fields["per_node"] = 1
         elif name in ("host", "H", "hosts"):
-            self.hosts += _hosts(value, option, self.unclear)
-        elif name in ("hostfile", "machinefile", "machine", "default-hostfile", "f"):
-            self.hostfile = value
+            self._take_hosts(option, value)
         elif name == "x":
             self.exports.append(value)
-        else:
-            self._take_mapping(option, value, word)
-
-    def _take_mapping(self, option: _Option, value: str, word: int) -> None:
-        name = option.name
-        if name == "map-by":
+        elif name == "map-by":
             self._map_by(option, value.lower(), word)
         elif name in ("bynode", "byslot"):
-            self.map_by = name[2:]
+            self.fields["map_by"] = name[2:]
         elif name == "rank-by":
-            self.rank_by = value.lower()
+            self.fields["rank_by"] = value.lower()
         elif name == "oversubscribe":
-            self.oversubscribe = True
+            self.fields["oversubscribe"] = True
         elif name in ("mca", "gmca", "omca", "gomca", "prtemca", "gprtemca") and value.startswith("rmaps"):
             setting = " ".join(option.values).lower()
             if "oversubscribe" in setting and not setting.endswith((" 0", " false")):
-                self.oversubscribe = True
+                self.fields["oversubscribe"] = True
             else:
                 self.unclear.append(option.word)
 
+    def _take_hosts(self, option: _Option, value: str) -> None:
+        for part in value.split(","):
+            host, colon, slots = part.strip().partition(":")
+            number = _number(slots) if colon else None
+            if host and ("$" in part or (colon and number is None)):
+                self.unclear.append(option.word)
+            if host:
+                self.hosts.append(HostSlots(host, number))
+
     def _map_by(self, option: _Option, value: str, word: int) -> None:
-        self.map_by = value
+        self.fields["map_by"] = value
         parts = value.replace(",", ":").split(":")
         if "oversubscribe" in parts:
-            self.oversubscribe = True
+            self.fields["oversubscribe"] = True
         if parts[0] == "ppr" and len(parts) >= 3:
-            count = self._count(option, parts[1], word, decisive=True)
+            count = self._count(option, parts[1], word)
             if parts[2] == "node":
-                self.per_node = count
+                self.fields["per_node"] = count
             elif parts[2] in ("socket", "package"):
-                self.per_socket = count
+                self.fields["per_socket"] = count
 
-    def _count(self, option: _Option, value: str, word: int, *, decisive: bool = False) -> int | None:
+    def _count(self, option: _Option, value: str, word: int) -> int | None:
         number = _number(value)
         if number is None:
             self.unclear.append(option.word)
-        elif decisive and (option.name in _COUNTS or self.decisive_word is None):
-            self.decisive_word = word
+        elif option.name in _COUNTS or (option.name not in _BOUNDS and "decisive_word" not in self.fields):
+            self.fields["decisive_word"] = word
         return number
 
-    def result(self) -> dict[str, object]:
+    def result(self) -> dict[str, Any]:
         """The fields of a `LaunchLine` that options decide."""
         known = [count for count in self.counts if count is not None]
-        found = {name: value for name, value in vars(self).items() if name not in ("horovod", "counts")}
         return {
-            **found,
+            **self.fields,
             "processes": sum(known) if known and len(known) == len(self.counts) else None,
             "hosts": tuple(self.hosts),
             "exports": tuple(self.exports),
@@ -304,24 +304,7 @@ class _Asked:
         }
 
 
-_COUNTS = frozenset(("np", "n", "c", "num-proc"))
-_PER_NODE = frozenset(("npernode", "ppn", "perhost"))
-
-
-def _hosts(value: str, option: _Option, unclear: list[str]) -> Iterator[HostSlots]:
-    for part in value.split(","):
-        host, colon, slots = part.strip().partition(":")
-        if not host:
-            continue
-        number = _number(slots) if colon else None
-        if "$" in part or (colon and number is None):
-            unclear.append(option.word)
-        yield HostSlots(host, number)
-
-
 # -- placement ------------------------------------------------------------------------------------------
-
-
 _LARGEST_WORLD = 1_000_000  # ranks; beyond it a placement is no use to anybody
 
 
@@ -338,7 +321,7 @@ def expected_placement(
     `hydra` says that a plain mpirun is MPICH's or Intel's.
     """
     settled = line.contexts == 1 and not (line.elastic or line.oversubscribe or line.unclear or line.per_socket)
-    if not settled or line.launcher == "horovodrun" or not hosts:
+    if not settled or line.launcher == "horovodrun":
         return None
     if line.hostfile is not None and not line.hostfile.startswith("/etc/mpi/"):
         return None

@@ -23,15 +23,8 @@ class Family(str, Enum):
 
     @property
     def implementation(self) -> Implementation:
-        return _IMPLEMENTATIONS[self]
-
-
-_IMPLEMENTATIONS = {
-    Family.OPENMPI4: Implementation.OPENMPI,
-    Family.OPENMPI5: Implementation.OPENMPI,
-    Family.MPICH: Implementation.MPICH,
-    Family.INTEL: Implementation.INTEL,
-}
+        others = {Family.MPICH: Implementation.MPICH, Family.INTEL: Implementation.INTEL}
+        return others.get(self, Implementation.OPENMPI)
 
 
 Slots = int | Mapping[str, int] | Iterable[tuple[str, int]]  # of every host, or of each by its name

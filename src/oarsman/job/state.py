@@ -154,11 +154,7 @@ class Status:
     conditions: Annotated[tuple[Condition, ...], Says("What is true of the job.", always=True, key="type")] = ()
     launcher: Annotated[
         ReplicaCount,
-        Says(
-            "How many of the launcher's pods are in which state.",
-            wire="replicaStatuses.Launcher",
-            always=True,
-        ),
+        Says("How many of the launcher's pods are in which state.", wire="replicaStatuses.Launcher", always=True),
     ] = ReplicaCount()
     worker: Annotated[
         ReplicaCount,

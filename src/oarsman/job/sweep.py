@@ -29,17 +29,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _NUMBERS = frozenset(
     {
-        "replicas",
-        "minReplicas",
-        "maxReplicas",
-        "slotsPerWorker",
-        "backoffLimit",
-        "activeDeadlineSeconds",
-        "ttlSecondsAfterFinished",
-        "minAvailable",
-        "scheduleTimeoutSeconds",
-        "priority",
-        "containerPort",
+        *("replicas", "minReplicas", "maxReplicas", "slotsPerWorker", "minAvailable", "priority", "containerPort"),
+        *("backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "scheduleTimeoutSeconds"),
     }
 )
 
@@ -128,26 +119,20 @@ def index_of(sweep: str, job_name: str) -> int | None:
 def check(sweep: Sweep) -> None:
     """Raises UsageError that says which part of it makes no sense."""
     if bool(sweep.grid) == bool(sweep.points):
-        raise UsageError(
-            Text("a sweep has a grid or a list of points, one of the two"), field="grid", hint="--grid lr=0.1,0.01"
-        )
-    for values in sweep.grid.values():
-        if not values:
-            raise UsageError(Text("a parameter of the grid has no values"), field="grid")
+        wrong = Text("a sweep has a grid or a list of points, one of the two")
+        raise UsageError(wrong, field="grid", hint="--grid lr=0.1,0.01")
+    if not all(sweep.grid.values()):
+        raise UsageError(Text("a parameter of the grid has no values"), field="grid")
     count = math.prod(len(values) for values in sweep.grid.values()) if sweep.grid else len(sweep.points)
     if count > MOST_POINTS:
-        raise UsageError(
-            Text("{count} points are too many; {most} is the most", count=count, most=MOST_POINTS), field="grid"
-        )
+        wrong = Text("{count} points are too many; {most} is the most", count=count, most=MOST_POINTS)
+        raise UsageError(wrong, field="grid")
     _check_names(sweep)
     if sweep.metric is not None:
         pattern_of(sweep.metric)
     if len(sweep.to_json()) > _LARGEST:
-        raise UsageError(
-            Text("the sweep is too large to be kept with its first job"),
-            field="points",
-            hint=Text("a shorter manifest, fewer points, or a grid"),
-        )
+        wrong = Text("the sweep is too large to be kept with its first job")
+        raise UsageError(wrong, field="points", hint=Text("a shorter manifest, fewer points, or a grid"))
 
 
 def _check_names(sweep: Sweep) -> None:
@@ -157,20 +142,15 @@ def _check_names(sweep: Sweep) -> None:
         raise UsageError(Text("a point has no parameters"), field=where)
     for name in known:
         if not _NAME.fullmatch(name):
-            raise UsageError(
-                Text("{name} cannot be the name of a parameter", name=quoted(name)),
-                field=where,
-                hint=Text("letters, digits and _, no digit first"),
-            )
+            wrong = Text("{name} cannot be the name of a parameter", name=quoted(name))
+            raise UsageError(wrong, field=where, hint=Text("letters, digits and _, no digit first"))
     if len({_variable(name) for name in known}) < len(known):
         raise UsageError(Text("two parameters differ only in capital letters"), field=where)
     for index, point in enumerate(sweep.points):
         if set(point) != set(known):
-            raise UsageError(
-                Text("point {index} has other parameters than point 0", index=index),
-                field=f"points[{index}]",
-                hint=Text("each has {names}", names=", ".join(known)),
-            )
+            wrong = Text("point {index} has other parameters than point 0", index=index)
+            hint = Text("each has {names}", names=", ".join(known))
+            raise UsageError(wrong, field=f"points[{index}]", hint=hint)
     if any(isinstance(value, float) and not math.isfinite(value) for value in _values(sweep)):
         raise UsageError(Text("a parameter is not a finite number"), field=where)
 
@@ -219,11 +199,9 @@ def filled(value: Any, parameters: Parameters, key: str = "") -> Any:
 def _filled_text(text: str, parameters: Parameters, key: str) -> str | int:
     def value_of(found: re.Match[str]) -> str:
         if found[1] not in parameters:
-            raise UsageError(
-                Text("the manifest asks for {name}, which no parameter is called", name=f"{{{{{found[1]}}}}}"),
-                field=key or None,
-                hint=Text("parameters are {names}", names=", ".join(parameters)),
-            )
+            wrong = Text("the manifest asks for {name}, which no parameter is called", name=f"{{{{{found[1]}}}}}")
+            hint = Text("parameters are {names}", names=", ".join(parameters))
+            raise UsageError(wrong, field=key or None, hint=hint)
         return text_of(parameters[found[1]])
 
     made = _PLACE.sub(value_of, text)
@@ -266,16 +244,13 @@ def pattern_of(metric: str) -> re.Pattern[str]:
         found = re.compile(metric)
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(Text("the metric is not a pattern: {why}", why=error), field="metric") from error
+    wrong = None
     if not found.groups:
-        raise UsageError(
-            Text("the pattern of the metric has no group that is the number"), field="metric", hint="loss: ([0-9.]+)"
-        )
-    if _explodes(metric):
-        raise UsageError(
-            Text("the pattern of the metric repeats what repeats, or chooses, within"),
-            field="metric",
-            hint="loss: ([0-9.]+)",
-        )
+        wrong = Text("the pattern of the metric has no group that is the number")
+    elif _explodes(metric):
+        wrong = Text("the pattern of the metric repeats what repeats, or chooses, within")
+    if wrong is not None:
+        raise UsageError(wrong, field="metric", hint="loss: ([0-9.]+)")
     return found
 
 

@@ -1,4 +1,8 @@
-"""A document whose shape is right becomes a Job: versions disappear, defaults are filled in."""
+"""A document whose shape is right becomes a Job: versions disappear, defaults are filled in.
+
+v1 starts a bare launcher pod and reaches workers through the API server; v2beta1 starts a Job and
+logs in over SSH. v1 lets the launcher take ranks when it holds a GPU; v2beta1 asks explicitly.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +14,39 @@ from typing import Any
 
 from oarsman.job import launch
 from oarsman.job.job import (
+    ApiVersion,
+    CleanPodPolicy,
     Container,
     EnvVar,
+    Implementation,
     Job,
+    LauncherCreation,
+    LauncherKind,
     ManagedBy,
     Resources,
     RestartPolicy,
     Role,
     RunPolicy,
     SchedulingPolicy,
+    Transport,
     Volume,
     VolumeMount,
 )
-from oarsman.manifest import defaults
 from oarsman.manifest import document as doc
 from oarsman.manifest.quantity import parse as parse_quantity
 
+DEFAULT_SSH_PATH = "/root/.ssh"
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
 def build_job(model: doc.AnyMPIJob, document: Mapping[str, Any]) -> Job:
-    version = defaults.api_version(model)
-    facts = defaults.FACTS[version]
-    roles = model.spec.mpi_replica_specs
-    main = defaults.main_container(model)
-    launcher = _role(roles.launcher, facts.launcher_restarts, main)
-    worker = _role(roles.worker, facts.worker_restarts, main) if roles.worker is not None else None
-    implementation, stated = defaults.implementation(model)
-    metadata = model.metadata
+    metadata, roles = model.metadata, model.spec.mpi_replica_specs
+    v1 = model.spec if isinstance(model, doc.MPIJobV1) else None
+    v2 = model.spec if isinstance(model, doc.MPIJobV2beta1) else None
+    main = (v1.main_container or None) if v1 else None
+    launcher = _role(roles.launcher, RestartPolicy.NEVER if v1 else RestartPolicy.ON_FAILURE, main)
+    worker = _role(roles.worker, RestartPolicy.NEVER, main) if roles.worker is not None else None
+    implementation = v2.mpi_implementation if v2 else None
     return Job(
         name=metadata.name,
         namespace=metadata.namespace,
@@ -46,22 +55,26 @@ def build_job(model: doc.AnyMPIJob, document: Mapping[str, Any]) -> Job:
         created_at=_time(metadata.creation_timestamp),
         labels=metadata.labels,
         annotations=metadata.annotations,
-        api_version=version,
+        api_version=ApiVersion(model.api_version),
         slots_per_worker=model.spec.slots_per_worker or 1,
         launcher=launcher,
         worker=worker,
         run_policy=_run_policy(model),
-        implementation=implementation,
-        implementation_stated=stated,
-        transport=facts.transport,
-        launcher_kind=facts.launcher_kind,
-        launcher_creation=defaults.launcher_creation(model),
-        run_launcher_as_worker=defaults.launcher_takes_ranks(model, launcher.containers),
+        implementation=Implementation(implementation or Implementation.OPENMPI),
+        implementation_stated=implementation is not None,
+        transport=Transport.EXEC if v1 else Transport.SSH,
+        launcher_kind=LauncherKind.POD if v1 else LauncherKind.JOB,
+        launcher_creation=LauncherCreation(v2.launcher_creation_policy) if v2 else LauncherCreation.AT_STARTUP,
+        run_launcher_as_worker=v2.run_launcher_as_worker if v2 else has_gpu_limit(launcher),
         main_container=main,
-        ssh_auth_mount_path=defaults.ssh_auth_mount_path(model),
+        ssh_auth_mount_path=v2.ssh_auth_mount_path if v2 else DEFAULT_SSH_PATH,
         launch=launch_line(launcher.container),
         document=document,
     )
+
+
+def has_gpu_limit(role: Role) -> bool:
+    return any("gpu" in name for container in role.containers for name in container.resources.limits)
 
 
 def launch_line(container: Container) -> launch.LaunchLine | None:
@@ -100,7 +113,10 @@ def _container(value: Mapping[str, Any]) -> Container:
         args=tuple(value.get("args") or ()),
         working_dir=value.get("workingDir"),
         env=tuple(_variable(v) for v in value.get("env") or ()),
-        env_from=tuple(_source_name(v) for v in value.get("envFrom") or ()),
+        env_from=tuple(
+            str((source.get("configMapRef") or source.get("secretRef") or {}).get("name") or "")
+            for source in value.get("envFrom") or ()
+        ),
         resources=Resources(requests=_amounts(resources.get("requests")), limits=_amounts(resources.get("limits"))),
         mounts=tuple(_mount(m) for m in value.get("volumeMounts") or ()),
     )
@@ -113,11 +129,6 @@ def _variable(value: Mapping[str, Any]) -> EnvVar:
     if "fieldRef" in source:
         return EnvVar(name=value["name"], field_path=source["fieldRef"]["fieldPath"])
     return EnvVar(name=value["name"], other_source=next(iter(source)))
-
-
-def _source_name(value: Mapping[str, Any]) -> str:
-    source = value.get("configMapRef") or value.get("secretRef") or {}
-    return str(source.get("name") or "")
 
 
 def _mount(value: Mapping[str, Any]) -> VolumeMount:
@@ -148,15 +159,18 @@ def _amounts(value: Mapping[str, Any] | None) -> dict[str, Decimal]:
 
 
 def _run_policy(model: doc.AnyMPIJob) -> RunPolicy:
-    policy = model.spec.run_policy
+    policy, scheduling = model.spec.run_policy, model.spec.run_policy.scheduling_policy
+    clean = policy.clean_pod_policy
+    if isinstance(model, doc.MPIJobV1):  # its older field, at the top of the spec, speaks where runPolicy is silent
+        clean = clean or model.spec.clean_pod_policy
     return RunPolicy(
-        clean_pod_policy=defaults.clean_pod_policy(model),
+        clean_pod_policy=CleanPodPolicy(clean or CleanPodPolicy.NONE),
         ttl_seconds_after_finished=policy.ttl_seconds_after_finished,
         active_deadline_seconds=policy.active_deadline_seconds,
         backoff_limit=policy.backoff_limit,
         suspend=policy.suspend,
         managed_by=ManagedBy(policy.managed_by) if policy.managed_by is not None else None,
-        scheduling=_scheduling(policy.scheduling_policy) if policy.scheduling_policy is not None else None,
+        scheduling=_scheduling(scheduling) if scheduling is not None else None,
     )
 
 
@@ -172,9 +186,7 @@ def _scheduling(policy: doc.SchedulingFields) -> SchedulingPolicy:
 
 def _time(text: str | None) -> datetime | None:
     try:
-        time = datetime.fromisoformat(text) if text else None
+        time = datetime.fromisoformat(text or "")
     except ValueError:
         return None
-    if time is not None and time.tzinfo is None:
-        return time.replace(tzinfo=UTC)
-    return time
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

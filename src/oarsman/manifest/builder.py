@@ -69,21 +69,14 @@ def for_ssh_hosts(shape: Shape) -> Shape:
     return replace(shape, spread=shape.workers is not None)
 
 
-def _launch_line(processes: int, command: Sequence[str]) -> list[str]:
-    return ["mpirun", "-n", str(processes), *map(_literally, command)]
-
-
-def _literally(word: str) -> str:
-    """A manifest writes $$ where it means $; in a command that somebody typed, $$ is the number of the process."""
-    return word.replace("$$", "$$$$")
-
-
 def document(command: Sequence[str], shape: Shape, settings: JobSettings, *, suffix: str = "") -> dict[str, Any]:
     """The job that starts `command` on every rank. `suffix` makes a generated name unique."""
     workers, slots = shape.hosts_and_slots
     stem = name_stem(command)
     # Most images run as root, and a container is no machine to protect.
     env = {**_ROOT_IS_FINE, **shape.env} if shape.image else shape.env
+    # A manifest writes $$ where it means $; in a command that somebody typed, $$ is the number of the process.
+    words = [word.replace("$$", "$$$$") for word in command]
     made = fields.blank()
     said = {
         "name": f"{stem}-{suffix}" if suffix else stem,
@@ -93,7 +86,7 @@ def document(command: Sequence[str], shape: Shape, settings: JobSettings, *, suf
         "launchers": 1,
         "restart_policy": "Never",
         "workers": workers,
-        "command": _launch_line(shape.processes, command),
+        "command": ["mpirun", "-n", str(shape.processes), *words],
         "image": shape.image,
         "env": env,
         "worker_cpu": shape.cpus,

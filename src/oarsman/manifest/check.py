@@ -18,8 +18,8 @@ from pydantic import BaseModel, ValidationError
 from oarsman.errors import Problem
 from oarsman.job.job import ApiVersion
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1, MPIJobV2beta1
-from oarsman.manifest.places import look, unshared
-from oarsman.manifest.problems import Path, nearest, quoted
+from oarsman.manifest.places import ROLES, look, unshared
+from oarsman.manifest.problems import Path, nearest, quote_hint, quoted
 from oarsman.manifest.rules import check_counts
 from oarsman.manifest.source import Document
 from oarsman.manifest.template import check_template
@@ -39,11 +39,8 @@ def check_shape(document: Document) -> tuple[Document, AnyMPIJob | None, list[Pr
     it is about a place that was mended.
     """
     if not isinstance(document.value, dict):
-        return (
-            document,
-            None,
-            [document.problem((), Text("a manifest must be a mapping, not {given}", given=quoted(document.value)))],
-        )
+        wrong = Text("a manifest must be a mapping, not {given}", given=quoted(document.value))
+        return document, None, [document.problem((), wrong)]
     version, problems = _version(document)
     if version is None:
         return document, None, problems
@@ -62,22 +59,20 @@ def check_shape(document: Document) -> tuple[Document, AnyMPIJob | None, list[Pr
 
 
 def _check_once(document: Document, model: type[AnyMPIJob]) -> tuple[AnyMPIJob | None, list[Problem]]:
-    value = without_nulls(document.value)
     checked: AnyMPIJob | None = None
-    problems: list[Problem] = []
     try:
-        checked = model.model_validate(value)
+        checked = model.model_validate(without_nulls(document.value))
+        problems = list(check_counts(document, checked))
     except ValidationError as error:
-        problems = [_translate(document, model, value, dict(e)) for e in error.errors(include_url=False)]
-    else:
-        problems += check_counts(document, checked)
-    return checked, _without_echoes(document, [*problems, *_check_templates(document)])
-
-
-def _without_echoes(document: Document, problems: list[Problem]) -> list[Problem]:
-    """A misspelled required field is one mistake: its hint is shown, that the right one is missing is not."""
+        problems = [_translate(document, model, dict(e)) for e in error.errors(include_url=False)]
+    # Templates are checked even where the rest is wrong; the model only knows that they are mappings.
+    for role in ROLES:
+        path = (*_ROLES, role, "template")
+        template = look(document.value, *path)
+        problems += check_template(document, path, template) if isinstance(template, dict) else []
+    # A misspelled required field is one mistake: its hint is shown, that the right one is missing is not.
     meant = {(*document.path(p)[:-1], p.meant) for p in problems if p.stray}
-    return [p for p in problems if not (p.message == "is required" and document.path(p) in meant)]
+    return checked, [p for p in problems if not (p.message == "is required" and document.path(p) in meant)]
 
 
 def without_nulls(value: Any, path: Path = ()) -> Any:
@@ -95,44 +90,27 @@ def _version(document: Document) -> tuple[str | None, list[Problem]]:
     if kind is None:
         problems.append(document.missing(("kind",), Text("is required; write kind: {kind}", kind=KIND)))
     elif kind != KIND:
-        problems.append(
-            document.problem(
-                ("kind",),
-                Text("{given} is not accepted; it must be {kind}", given=quoted(kind), kind=KIND),
-                hint=nearest(str(kind), [KIND]),
-            )
-        )
+        wrong = Text("{given} is not accepted; it must be {kind}", given=quoted(kind), kind=KIND)
+        problems.append(document.problem(("kind",), wrong, hint=nearest(str(kind), [KIND])))
     if isinstance(version, str) and version in MODELS:
         return (version if _is_meant(document, problems) else None), problems
     guess = _fitting(document)[0]
     if version is None:
-        problems.append(
-            document.missing(("apiVersion",), Text("is required; accepted are {accepted}", accepted=accepted))
-        )
+        wrong = Text("is required; accepted are {accepted}", accepted=accepted)
+        problems.append(document.missing(("apiVersion",), wrong))
     elif version in [f"{GROUP}/{old}" for old in _OLD]:
         guess = ApiVersion.V1.value
-        problems.append(
-            document.problem(
-                ("apiVersion",),
-                Text(
-                    "{given} is no longer accepted; accepted are {accepted}", given=quoted(version), accepted=accepted
-                ),
-                hint=Text(
-                    "convert the manifest: change apiVersion to {version} and move backoffLimit and "
-                    "activeDeadlineSeconds under runPolicy",
-                    version=f"{GROUP}/v1",
-                ),
-            )
+        wrong = Text("{given} is no longer accepted; accepted are {accepted}", given=quoted(version), accepted=accepted)
+        hint = Text(
+            "convert the manifest: change apiVersion to {version} and move backoffLimit and "
+            "activeDeadlineSeconds under runPolicy",
+            version=guess,
         )
+        problems.append(document.problem(("apiVersion",), wrong, hint=hint))
     else:
-        hint = nearest(str(version), _fitting(document))
-        problem = document.problem(
-            ("apiVersion",),
-            Text("{given} is not accepted; accepted are {accepted}", given=quoted(version), accepted=accepted),
-            hint=hint,
-        )
-        problems.append(problem)
-        guess = problem.meant or guess
+        wrong = Text("{given} is not accepted; accepted are {accepted}", given=quoted(version), accepted=accepted)
+        problems.append(document.problem(("apiVersion",), wrong, hint=nearest(str(version), _fitting(document))))
+        guess = problems[-1].meant or guess
     return (guess if _is_meant(document, problems) else None), problems
 
 
@@ -151,20 +129,6 @@ def _fitting(document: Document) -> list[str]:
     return [version for version, count in strange.items() if count == min(strange.values())]
 
 
-def _check_templates(document: Document) -> list[Problem]:
-    """Templates are checked even where the rest is wrong; the model only knows that they are mappings."""
-    roles: Any = document.value
-    for step in _ROLES:
-        roles = roles.get(step) if isinstance(roles, dict) else None
-    problems: list[Problem] = []
-    for role in ("Launcher", "Worker"):
-        spec = roles.get(role) if isinstance(roles, dict) else None
-        template = spec.get("template") if isinstance(spec, dict) else None
-        if isinstance(template, dict):
-            problems += check_template(document, (*_ROLES, role, "template"), template)
-    return problems
-
-
 _MESSAGES = {
     "int_type": Text("must be a whole number, not {given}"),
     "int_from_float": Text("must be a whole number, not {given}"),
@@ -177,7 +141,7 @@ _MESSAGES = {
 }
 
 
-def _translate(document: Document, model: type[BaseModel], value: Any, error: Mapping[str, Any]) -> Problem:
+def _translate(document: Document, model: type[BaseModel], error: Mapping[str, Any]) -> Problem:
     kind, path, given = error["type"], tuple(error["loc"]), error["input"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
@@ -185,30 +149,27 @@ def _translate(document: Document, model: type[BaseModel], value: Any, error: Ma
     if kind == "missing":
         return document.missing(path, Text("is required"))
     if kind == "literal_error":
-        return _not_in_list(document, model, path, given)
+        allowed = [word for word in _flat(_annotation(_model_at(model, path[:-1]), path[-1])) if isinstance(word, str)]
+        wrong = Text("{given} is not one of {allowed}", given=quoted(given), allowed=any_of(allowed))
+        return document.problem(path, wrong, hint=nearest(given, allowed) if isinstance(given, str) else None)
     if kind == "greater_than_equal":
-        return document.problem(
-            path, Text("must be at least {least}, not {given}", least=context["ge"], given=quoted(given))
-        )
+        wrong = Text("must be at least {least}, not {given}", least=context["ge"], given=quoted(given))
+        return document.problem(path, wrong)
     if kind == "less_than_equal":
-        return document.problem(
-            path, Text("must be at most {most}, not {given}", most=context["le"], given=quoted(given))
-        )
+        wrong = Text("must be at most {most}, not {given}", most=context["le"], given=quoted(given))
+        return document.problem(path, wrong)
     if kind == "quantity":
         return document.problem(path, context["text"], hint=context["hint"])
     if kind == "string_too_short":
         return document.problem(path, Text("must not be empty"))
     if kind == "invalid_key":
-        return document.problem(
-            path[:-1], Text("a field name must be text, not {given}", given=quoted(path[-1] if path else None))
-        )
+        wrong = Text("a field name must be text, not {given}", given=quoted(path[-1] if path else None))
+        return document.problem(path[:-1], wrong)
     sentence = _MESSAGES.get(kind)
     if sentence is None:
         return document.problem(path, Text("is not valid: {why}", why=error["msg"]))
-    hint = None
-    if kind == "string_type" and isinstance(given, bool | int | float):
-        hint = Text('quote it: "{text}"', text=str(given).lower() if isinstance(given, bool) else given)
-    elif kind == "int_type" and isinstance(given, str) and given.strip().lstrip("-").isdecimal():
+    hint = quote_hint(given) if kind == "string_type" else None
+    if kind == "int_type" and isinstance(given, str) and given.strip().lstrip("-").isdecimal():
         hint = Text("leave the quotes out: {text}", text=given.strip())
     elif kind == "bool_type" and isinstance(given, str) and given.lower() in _TRUTHS:
         hint = Text("write {text}", text=_TRUTHS[given.lower()])
@@ -222,11 +183,8 @@ def _unknown_field(document: Document, model: type[BaseModel], path: Path) -> Pr
     name = str(path[-1])
     known = _fields_at(model, path[:-1])
     if path[:-1] == _ROLES:
-        return document.stray(
-            path,
-            Text("unknown replica type {name}; there are Launcher and Worker", name=quoted(name)),
-            hint=nearest(name, known),
-        )
+        wrong = Text("unknown replica type {name}; there are Launcher and Worker", name=quoted(name))
+        return document.stray(path, wrong, hint=nearest(name, known))
     hint = nearest(name, known) or _elsewhere(model, path)
     return document.stray(path, Text("unknown field {name}", name=quoted(name)), hint=hint)
 
@@ -247,41 +205,22 @@ def _elsewhere(model: type[BaseModel], path: Path) -> str | None:
     return Text("only {version} has this field", version=f"{GROUP}/{version}") if known else None
 
 
-def _not_in_list(document: Document, model: type[BaseModel], path: Path, given: object) -> Problem:
-    allowed = _literals(model, path)
-    hint = nearest(given, allowed) if isinstance(given, str) else None
-    return document.problem(
-        path, Text("{given} is not one of {allowed}", given=quoted(given), allowed=any_of(allowed)), hint=hint
-    )
-
-
 def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
     """The field names a mapping at this path may have."""
     inner = _model_at(model, path)
     return [field.alias or name for name, field in inner.model_fields.items()] if inner is not None else []
 
 
-def _literals(model: type[BaseModel], path: Path) -> list[str]:
-    inner = _model_at(model, path[:-1])
-    return [a for a in _flat(_annotation(inner, path[-1])) if isinstance(a, str)] if inner is not None else []
-
-
-def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
-    found: type[BaseModel] | None = model
+def _model_at(model: type[BaseModel] | None, path: Path) -> type[BaseModel] | None:
     for step in path:
-        found = _inner_model(_annotation(found, step)) if found is not None else None
-    return found
+        parts = _flat(_annotation(model, step))
+        model = next((part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)), None)
+    return model
 
 
-def _annotation(model: type[BaseModel], step: str | int) -> Any:
-    for name, field in model.model_fields.items():
-        if (field.alias or name) == step:
-            return field.annotation
-    return None
-
-
-def _inner_model(annotation: Any) -> type[BaseModel] | None:
-    return next((a for a in _flat(annotation) if isinstance(a, type) and issubclass(a, BaseModel)), None)
+def _annotation(model: type[BaseModel] | None, step: str | int) -> Any:
+    fields = model.model_fields.items() if model is not None else ()
+    return next((field.annotation for name, field in fields if (field.alias or name) == step), None)
 
 
 def _flat(annotation: Any) -> list[Any]:
@@ -294,11 +233,7 @@ def _flat(annotation: Any) -> list[Any]:
 
 # -- mending ------------------------------------------------------------------------------------------------
 _STAND_INS: Mapping[str | int, Any] = {
-    "metadata": {},
-    "spec": {},
-    "mpiReplicaSpecs": {},
-    "Launcher": {},
-    "template": {},
+    **{name: {} for name in ("metadata", "spec", "mpiReplicaSpecs", "Launcher", "template")},
     "replicas": 1,
     "containers": [{"name": "x"}],
     "name": "x",

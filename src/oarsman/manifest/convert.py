@@ -7,20 +7,19 @@ that the converted job behaves like the original. Comments do not survive; value
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from oarsman.job.job import ApiVersion
-from oarsman.manifest import defaults
-from oarsman.manifest.build import build_job
+from oarsman.manifest.build import DEFAULT_SSH_PATH, build_job, has_gpu_limit
 from oarsman.manifest.check import without_nulls
 from oarsman.manifest.document import AnyMPIJob
 from oarsman.manifest.load import checked_models
+from oarsman.manifest.places import ROLES, look
 from oarsman.manifest.write import to_yaml
 from oarsman.text.sentence import Text
 
 _SAME_OPERATOR = {"kubeflow.org/training-operator": "kubeflow.org/mpi-operator"}
-_ROLES = ("Launcher", "Worker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +28,13 @@ class Conversion:
     losses: tuple[str, ...]  # "<job>: <field>: <why>"
 
 
-@dataclass(slots=True)
 class _Draft:
     """The document being rewritten, and the notes about it."""
 
-    document: dict[str, Any]
-    losses: list[str] = field(default_factory=list)
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        spec: dict[str, Any] = self.document["spec"]
-        return spec
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document = document
+        self.spec: dict[str, Any] = document["spec"]
+        self.losses: list[str] = []
 
     def lose(self, path: str, why: str) -> None:
         self.losses.append(Text("{key}: {action}: {why}", key=self.document["metadata"]["name"], action=path, why=why))
@@ -55,13 +50,11 @@ def convert(text: str | bytes, source: str, target: ApiVersion) -> Conversion:
 def _converted(model: AnyMPIJob, document: dict[str, Any], target: ApiVersion) -> _Draft:
     draft = _Draft(without_nulls(copy.deepcopy(document)))
     draft.document.pop("status", None)
-    if defaults.api_version(model) is target:
+    if model.api_version == target.value:
         return draft
     draft.document["apiVersion"] = target.value
-    if target is ApiVersion.V2BETA1:
-        _to_v2beta1(draft, model, document)
-    else:
-        _to_v1(draft, model, document)
+    rewrite = _to_v2beta1 if target is ApiVersion.V2BETA1 else _to_v1
+    rewrite(draft, model, document)
     return draft
 
 
@@ -72,14 +65,12 @@ def _to_v2beta1(draft: _Draft, model: AnyMPIJob, document: dict[str, Any]) -> No
         spec.setdefault("runPolicy", {}).setdefault("cleanPodPolicy", old)
     _managed_by(spec, _SAME_OPERATOR)
     _main_first(draft)
-    for name in _ROLES:
+    for name in ROLES:
         role = spec["mpiReplicaSpecs"].get(name)
         if role is not None and role.get("restartPolicy") == "Always":
             role["restartPolicy"] = "OnFailure"
-            draft.lose(
-                f"spec.mpiReplicaSpecs.{name}.restartPolicy",
-                Text("kubeflow.org/v2beta1 has no Always; OnFailure is the nearest it has"),
-            )
+            why = Text("kubeflow.org/v2beta1 has no Always; OnFailure is the nearest it has")
+            draft.lose(f"spec.mpiReplicaSpecs.{name}.restartPolicy", why)
     spec["mpiReplicaSpecs"]["Launcher"].setdefault("restartPolicy", "Never")
     if build_job(model, document).run_launcher_as_worker:
         spec["runLauncherAsWorker"] = True
@@ -88,18 +79,13 @@ def _to_v2beta1(draft: _Draft, model: AnyMPIJob, document: dict[str, Any]) -> No
 def _main_first(draft: _Draft) -> None:
     """v2beta1 takes the first container for MPI; the named one goes to the front."""
     main = draft.spec.pop("mainContainer", None)
-    if not main:
-        return
-    for name in _ROLES:
-        role = draft.spec["mpiReplicaSpecs"].get(name)
-        containers = role["template"]["spec"]["containers"] if role is not None else []
+    for name in ROLES if main else ():
+        containers = look(draft.spec, "mpiReplicaSpecs", name, "template", "spec", "containers") or []
         index = next((i for i, c in enumerate(containers) if c["name"] == main), 0)
         if index > 0:
             containers.insert(0, containers.pop(index))
-            draft.lose(
-                f"spec.mainContainer of the {name}",
-                Text("kubeflow.org/v2beta1 always uses the first container; {main} was moved to the front", main=main),
-            )
+            why = Text("kubeflow.org/v2beta1 always uses the first container; {main} was moved to the front", main=main)
+            draft.lose(f"spec.mainContainer of the {name}", why)
 
 
 def _to_v1(draft: _Draft, model: AnyMPIJob, document: dict[str, Any]) -> None:
@@ -109,25 +95,17 @@ def _to_v1(draft: _Draft, model: AnyMPIJob, document: dict[str, Any]) -> None:
     implementation = spec.pop("mpiImplementation", "OpenMPI")
     if implementation != "OpenMPI":
         draft.lose("spec.mpiImplementation", f"kubeflow.org/v1 knows Open MPI only, not {implementation}")
-    path = spec.pop("sshAuthMountPath", defaults.DEFAULT_SSH_PATH)
-    if path != defaults.DEFAULT_SSH_PATH:
+    path = spec.pop("sshAuthMountPath", DEFAULT_SSH_PATH)
+    if path != DEFAULT_SSH_PATH:
         draft.lose("spec.sshAuthMountPath", Text("kubeflow.org/v1 does not use SSH; {path} is not needed", path=path))
     if spec.pop("launcherCreationPolicy", "AtStartup") != "AtStartup":
         draft.lose("spec.launcherCreationPolicy", Text("kubeflow.org/v1 cannot ask the launcher to wait for workers"))
-    _ranks_on_launcher(draft, model, document)
-
-
-def _ranks_on_launcher(draft: _Draft, model: AnyMPIJob, document: dict[str, Any]) -> None:
-    """v1 has no field for it: a launcher with a GPU limit takes ranks, any other does not."""
-    said = bool(draft.spec.pop("runLauncherAsWorker", False))
-    containers = build_job(model, document).launcher.containers
-    has_gpu = any("gpu" in name for container in containers for name in container.resources.limits)
-    if said and not has_gpu:
+    takes_ranks, has_gpu = spec.pop("runLauncherAsWorker", False), has_gpu_limit(build_job(model, document).launcher)
+    if takes_ranks and not has_gpu:
         draft.lose("spec.runLauncherAsWorker", Text("in kubeflow.org/v1 only a launcher with a GPU limit takes ranks"))
-    elif has_gpu and not said:
-        draft.lose(
-            "spec.runLauncherAsWorker", Text("in kubeflow.org/v1 a launcher with a GPU limit always takes ranks")
-        )
+    elif has_gpu and not takes_ranks:
+        why = Text("in kubeflow.org/v1 a launcher with a GPU limit always takes ranks")
+        draft.lose("spec.runLauncherAsWorker", why)
 
 
 def _managed_by(spec: dict[str, Any], other_names: dict[str, str]) -> None:

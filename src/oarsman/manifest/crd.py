@@ -17,13 +17,15 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from oarsman import names
+from oarsman.job.job import ManagedBy, RestartPolicy
 from oarsman.job.state import Described, ReplicaCount, Status, described
 from oarsman.manifest.document import MPIJobV1, MPIJobV2beta1
 from oarsman.manifest.write import to_yaml
 
 Schema = dict[str, Any]
 
-_INT32, _INT64 = 2**31 - 1, 2**63 - 1
+_FORMATS = {2**31 - 1: "int32", 2**63 - 1: "int64"}
+_FIRST = ("type", "description", "nullable", "format", "enum", "minimum", "required", "properties")
 _KEPT = frozenset(
     {
         *("type", "description", "properties", "required", "items", "additionalProperties", "enum", "minimum"),
@@ -50,10 +52,7 @@ def crd() -> dict[str, Any]:
                 "shortNames": list(names.SHORT_NAMES),
                 "categories": ["all"],
             },
-            "versions": [
-                _version("v2beta1", MPIJobV2beta1, storage=True),
-                _version("v1", MPIJobV1, storage=False),
-            ],
+            "versions": [_version("v2beta1", MPIJobV2beta1, storage=True), _version("v1", MPIJobV1, storage=False)],
         },
     }
 
@@ -93,8 +92,16 @@ def _schema(model: type[BaseModel]) -> Schema:
     properties = raw["properties"]
     spec = structural(properties["spec"], raw.get("$defs", {}))
     spec["x-kubernetes-preserve-unknown-fields"] = True
-    _say_role_counts(spec["properties"]["mpiReplicaSpecs"]["properties"])
-    _join_words(spec)
+    roles = spec["properties"]["mpiReplicaSpecs"]["properties"]
+    # The models leave counts to the rules, which explain; a schema can only bound them.
+    roles["Launcher"]["properties"]["replicas"].update(minimum=1, maximum=1)
+    roles["Worker"]["properties"]["replicas"].update(minimum=1)
+    roles["Worker"]["required"] = ["replicas", "template"]
+    # An object stored by one version must pass when it is written back through the other.
+    managed = spec["properties"]["runPolicy"]["properties"]["managedBy"]
+    managed["enum"] = [manager.value for manager in ManagedBy]
+    for role in roles.values():
+        role["properties"]["restartPolicy"]["enum"] = [policy.value for policy in RestartPolicy]
     return {
         "type": "object",
         "description": raw["description"],
@@ -109,26 +116,16 @@ def _schema(model: type[BaseModel]) -> Schema:
     }
 
 
-def _say_role_counts(roles: Schema) -> None:
-    """The models leave counts to the rules, which explain; a schema can only bound them."""
-    roles["Launcher"]["properties"]["replicas"].update(minimum=1, maximum=1)
-    roles["Worker"]["properties"]["replicas"].update(minimum=1)
-    roles["Worker"]["required"] = ["replicas", "template"]
-
-
-def _join_words(spec: Schema) -> None:
-    """An object stored by one version must pass when it is written back through the other."""
-    managed = spec["properties"]["runPolicy"]["properties"]["managedBy"]
-    managed["enum"] = ["kubeflow.org/mpi-operator", "kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"]
-    for role in spec["properties"]["mpiReplicaSpecs"]["properties"].values():
-        role["properties"]["restartPolicy"]["enum"] = ["Never", "OnFailure", "Always", "ExitCode"]
-
-
 def structural(schema: Schema, definitions: Schema) -> Schema:
     """One schema as Kubernetes wants it: references written out, null folded in, nothing closed."""
-    schema = _inlined(schema, definitions)
+    if "$ref" in schema:
+        schema = {**definitions[schema["$ref"].rsplit("/", 1)[-1]], **schema}
     result = {key: value for key, value in schema.items() if key in _KEPT}
-    _fold_null(result, definitions)
+    choices = result.get("anyOf") or []
+    if {"type": "null"} in choices:  # anyOf [X, null] is X that may be null
+        (only,) = [choice for choice in choices if choice != {"type": "null"}]
+        del result["anyOf"]
+        result = {**structural(only, definitions), **result, "nullable": True}
     if result.get("additionalProperties") is False:
         del result["additionalProperties"]
     for key in ("items", "additionalProperties"):
@@ -136,52 +133,11 @@ def structural(schema: Schema, definitions: Schema) -> Schema:
             result[key] = structural(result[key], definitions)
     if "properties" in result:
         result["properties"] = {name: structural(part, definitions) for name, part in result["properties"].items()}
-    _bound(result, schema)
-    return dict(sorted(result.items(), key=lambda item: _ORDER.get(item[0], 9)))
-
-
-_ORDER = {
-    "type": 0,
-    "description": 1,
-    "nullable": 2,
-    "format": 3,
-    "enum": 4,
-    "minimum": 5,
-    "required": 6,
-    "properties": 7,
-}
-
-
-def _inlined(schema: Schema, definitions: Schema) -> Schema:
-    reference = schema.get("$ref")
-    if reference is None:
-        return schema
-    target = definitions[reference.rsplit("/", 1)[-1]]
-    return {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-
-
-def _fold_null(result: Schema, definitions: Schema) -> None:
-    """anyOf [X, null] is X that may be null."""
-    choices = result.get("anyOf")
-    if choices is None or {"type": "null"} not in choices:
-        return
-    (only,) = [choice for choice in choices if choice != {"type": "null"}]
-    del result["anyOf"]
-    for key, value in structural(only, definitions).items():
-        result.setdefault(key, value)
-    result["nullable"] = True
-
-
-def _bound(result: Schema, schema: Schema) -> None:
-    """Bounds that only state the size of an integer become its format."""
-    if result.get("type") != "integer":
-        return
-    bounds = [schema, *schema.get("anyOf", ())]
-    largest = next((bound["maximum"] for bound in bounds if "maximum" in bound), None)
-    if largest == _INT32:
-        result["format"] = "int32"
-    elif largest == _INT64:
-        result["format"] = "int64"
+    # Bounds that only state the size of an integer become its format.
+    largest = next((bound["maximum"] for bound in (schema, *schema.get("anyOf", ())) if "maximum" in bound), None)
+    if result.get("type") == "integer" and largest in _FORMATS:
+        result["format"] = _FORMATS[largest]
+    return {key: result[key] for key in (*_FIRST, *result) if key in result}
 
 
 # -- what the controller writes back, derived from `job/state.py`; upstream's names are kept -----------------------

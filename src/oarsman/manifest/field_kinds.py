@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Literal
 
@@ -99,9 +99,6 @@ def of_both(name: str, kind: Kind, key: str) -> Field:
     Who changes what is shown changes the launcher's, and the workers' if it was the same or not said.
     """
 
-    def read(document: Document) -> Any:
-        return shown(kind, look(document, *container(document, "Launcher"), key))
-
     def write(document: Document, value: Any) -> None:
         for role in roles(document):
             settle(document, (*container(document, role), key), value)
@@ -113,7 +110,7 @@ def of_both(name: str, kind: Kind, key: str) -> Field:
             if role == "Launcher" or look(document, *path) in (before, None):
                 settle(document, path, value)
 
-    return Field(name, kind, read, write, change=change)
+    return replace(of_launcher(name, kind, key), write=write, change=change)
 
 
 # -- amounts ----------------------------------------------------------------------------------------------
@@ -121,9 +118,11 @@ def amount(name: str, role: str, resource: str) -> Field:
     """A limit; a request that is there says the same, or it would keep the old amount."""
 
     def places(document: Document) -> tuple[Path, Path]:
-        resources = (*container(document, role), "resources")
-        found = [look(document, *resources, part) for part in ("limits", "requests")]
-        key = _resource_key([known for amounts in found if isinstance(amounts, dict) for known in amounts], resource)
+        resources, key = (*container(document, role), "resources"), resource
+        if resource.endswith("/gpu"):  # whichever GPU the container already names, of any maker
+            found = [look(document, *resources, part) for part in ("limits", "requests")]
+            known = [name for amounts in found if isinstance(amounts, dict) for name in amounts]
+            key = next((name for name in known if str(name).endswith("/gpu")), resource)
         return (*resources, "limits", key), (*resources, "requests", key)
 
     def read(document: Document) -> str:
@@ -143,29 +142,18 @@ def amount(name: str, role: str, resource: str) -> Field:
     return Field(name, "amount", read, write)
 
 
-def _resource_key(known: Iterable[str], resource: str) -> str:
-    """`*/gpu` is whichever GPU the container already names, of any maker."""
-    if not resource.endswith("/gpu"):
-        return resource
-    return next((name for name in known if str(name).endswith("/gpu")), resource)
-
-
 def _as_written(value: str, document: Document, path: Path) -> Any:
     """A number has quotes where the one before it had, or where others of the job have."""
     before = look(document, *path)
     if not _is_number(before):
-        before = next(filter(_is_number, _amounts(document)), "")
+        parts = [(role, part) for role in reversed(roles(document)) for part in ("limits", "requests")]
+        found = [look(document, *container(document, role), "resources", part) for role, part in parts]
+        others = [other for amounts in found if isinstance(amounts, dict) for other in amounts.values()]
+        before = next(filter(_is_number, others), "")
     if isinstance(before, str):
         return value
     number = resolve(value) if _is_number(value) else value
     return number if said(number) == value else value
-
-
-def _amounts(document: Document) -> Iterator[Any]:
-    for role in reversed(roles(document)):
-        for part in ("limits", "requests"):
-            found = look(document, *container(document, role), "resources", part)
-            yield from found.values() if isinstance(found, dict) else ()
 
 
 def _is_number(value: Any) -> bool:

@@ -34,9 +34,8 @@ def marks(name: str, *path: str, hide_ours: bool = False) -> Field:
         before = read(document)
         for key in value:
             if hide_ours and key.startswith(_OURS):
-                raise UsageError(
-                    Text("{key} has a place of its own", key=key), field=name, hint=Text("set it there or in the text")
-                )
+                wrong = Text("{key} has a place of its own", key=key)
+                raise UsageError(wrong, field=name, hint=Text("set it there or in the text"))
         write(document, {key: None for key in before if key not in value})
         write(document, {key: text for key, text in value.items() if before.get(key) != text})
 
@@ -51,9 +50,7 @@ def variables(name: str) -> Field:
 def _read_env(document: Document) -> dict[str, str]:
     """Those of the launcher, then those that only the workers have."""
     found = _plain(document, "Launcher")
-    for name, value in _plain(document, "Worker").items():
-        found.setdefault(name, value)
-    return found
+    return found | {name: value for name, value in _plain(document, "Worker").items() if name not in found}
 
 
 def _write_env(document: Document, value: Mapping[str, Any]) -> None:
@@ -76,11 +73,8 @@ def _change_env(document: Document, value: dict[str, str]) -> None:
     before = _read_env(document)
     for name in value:
         if name not in before and all(_taken(document, role, name) for role in roles(document)):
-            raise UsageError(
-                Text("{name} takes its value from elsewhere", name=name),
-                field="env",
-                hint=Text("change it in the text"),
-            )
+            wrong = Text("{name} takes its value from elsewhere", name=name)
+            raise UsageError(wrong, field="env", hint=Text("change it in the text"))
     for role in roles(document):
         path = (*container(document, role), "env")
         plain = _plain(document, role)
@@ -92,12 +86,9 @@ def _change_env(document: Document, value: dict[str, str]) -> None:
         settle(document, path, [*kept, *({"name": name, "value": value[name]} for name in added)])
 
 
-def _entries(document: Document, role: str) -> list[dict[str, Any]]:
-    return mappings(document, (*container(document, role), "env"))
-
-
 def _plain(document: Document, role: str) -> dict[str, str]:
-    return {_name(entry): said(entry.get("value")) for entry in _entries(document, role) if _is_plain(entry)}
+    entries = mappings(document, (*container(document, role), "env"))
+    return {_name(entry): said(entry.get("value")) for entry in entries if _is_plain(entry)}
 
 
 def _is_plain(entry: Any) -> bool:
@@ -110,7 +101,7 @@ def _name(entry: Any) -> str:
 
 
 def _taken(document: Document, role: str, name: str) -> bool:
-    return any(_name(entry) == name for entry in _entries(document, role))
+    return any(_name(entry) == name for entry in mappings(document, (*container(document, role), "env")))
 
 
 # -- volumes ----------------------------------------------------------------------------------------------
@@ -149,11 +140,9 @@ def _write_volumes(document: Document, value: Mapping[str, str | Mapping[str, An
             _check_path(path)
             if any(mount.get("mountPath") == path for mount in _mounts(document, role)):
                 _unmount(document, role, path)
-            if isinstance(source, str):
-                read_only = source.endswith(":ro")
-                _mount(document, role, path, _written(source.removesuffix(":ro")), read_only=read_only)
-            elif source is not None:
-                _mount(document, role, path, source, read_only=False)
+            if source is not None:
+                said = _written(source.removesuffix(":ro")) if isinstance(source, str) else source
+                _mount(document, role, path, said, read_only=isinstance(source, str) and source.endswith(":ro"))
 
 
 def _change_volumes(document: Document, value: list[dict[str, Any]]) -> None:
@@ -171,11 +160,8 @@ def _change_volumes(document: Document, value: list[dict[str, Any]]) -> None:
                 _change(document, role, wanted[path])
         for path, volume in wanted.items():
             if path not in before and path in taken:
-                raise UsageError(
-                    Text("something else is already at {path}", path=path),
-                    field="volumes",
-                    hint=Text("change it in the text"),
-                )
+                wrong = Text("something else is already at {path}", path=path)
+                raise UsageError(wrong, field="volumes", hint=Text("change it in the text"))
             if path not in before:
                 _mount(document, role, path, volume["source"], read_only=volume["read_only"])
 
@@ -184,19 +170,15 @@ def _checked(volume: Any) -> dict[str, Any]:
     path, source = str(volume.get("path") or ""), str(volume.get("source") or "")
     _check_path(path)
     if not source:
-        raise UsageError(
-            Text("what is to be seen at {path}?", path=path),
-            field="volumes",
-            hint=Text("a folder or the name of a claim"),
-        )
+        wrong = Text("what is to be seen at {path}?", path=path)
+        raise UsageError(wrong, field="volumes", hint=Text("a folder or the name of a claim"))
     return {"path": path, "source": source, "read_only": bool(volume.get("read_only"))}
 
 
 def _check_path(path: str) -> None:
     if not path.startswith("/"):
-        raise UsageError(
-            Text("a volume is mounted at a whole path, not '{path}'", path=path), field="volumes", hint="/data"
-        )
+        wrong = Text("a volume is mounted at a whole path, not '{path}'", path=path)
+        raise UsageError(wrong, field="volumes", hint="/data")
 
 
 def _mounts(document: Document, role: str) -> list[dict[str, Any]]:

@@ -6,12 +6,13 @@ The options of the command line, the client's MPIJob and the console's form all 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from oarsman import names
 from oarsman.errors import UsageError
 from oarsman.job.launch import LaunchLine, parse
-from oarsman.manifest.field_kinds import Field, amount, annotation, at, of_both, of_launcher, shown
+from oarsman.manifest.field_kinds import Field, amount, annotation, at, of_both, of_launcher
 from oarsman.manifest.field_pairs import marks, variables, volumes
 from oarsman.manifest.places import WORKER, Document, container, drop, look, put, said, settle
 from oarsman.text.sentence import Text
@@ -58,10 +59,6 @@ def _write_api_version(document: Document, value: str) -> None:
         _write_clean_policy(document, said(policy))
 
 
-def _read_clean_policy(document: Document) -> str:
-    return said(look(document, *_OLD_CLEAN_POLICY)) or said(look(document, *_CLEAN_POLICY))
-
-
 def _write_clean_policy(document: Document, value: str | None) -> None:
     """The older place of v1 wins where it is used."""
     if not value:
@@ -101,9 +98,6 @@ def _change_mpi(document: Document, value: str) -> None:
 def _count(name: str, *path: str) -> Field:
     """A number of workers or slots: a launch line that filled every slot goes on to do so."""
 
-    def read(document: Document) -> Any:
-        return shown("number", look(document, *path))
-
     def write(document: Document, value: int | None) -> None:
         before = total_slots(document)
         if value is not None and path[:3] == WORKER and look(document, *WORKER) is None:
@@ -111,7 +105,7 @@ def _count(name: str, *path: str) -> Field:
         settle(document, path, value)
         _keep_filling_slots(document, before)
 
-    return Field(name, "number", read, write, minimum=1)
+    return replace(at(name, "number", *path, minimum=1), write=write)
 
 
 def _add_workers(document: Document) -> None:
@@ -166,9 +160,8 @@ def _bound(name: str, which: Literal["min", "max"]) -> Field:
                 hint="horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script /etc/mpi/discover_hosts.sh ...",
             )
         if line.in_shell:
-            raise UsageError(
-                Text("the launch line is inside a shell command"), field=name, hint=Text("change it in the text")
-            )
+            wrong = Text("the launch line is inside a shell command")
+            raise UsageError(wrong, field=name, hint=Text("change it in the text"))
         _set_option(document, line, which, value)
 
     return Field(name, "number", read, write, minimum=1)
@@ -207,13 +200,7 @@ def _set_option(document: Document, line: LaunchLine, which: str, value: int | N
 # -- the table --------------------------------------------------------------------------------------------
 _OF_THE_FORM = (
     # basics
-    Field(
-        "api_version",
-        "choice",
-        lambda document: said(look(document, "apiVersion")),
-        _write_api_version,
-        _VERSIONS,
-    ),
+    replace(at("api_version", "choice", "apiVersion", choices=_VERSIONS), write=_write_api_version),
     at("name", "text", "metadata", "name"),
     annotation("description", "text", names.ANNOTATION_DESCRIPTION),
     at("namespace", "text", "metadata", "namespace"),
@@ -239,7 +226,13 @@ _OF_THE_FORM = (
     amount("worker_vgpu", "Worker", "nvidia.com/vgpu"),
     amount("worker_gpu_memory", "Worker", "nvidia.com/gpumem"),
     # advanced
-    Field("clean_policy", "choice", _read_clean_policy, _write_clean_policy, ("None", "Running", "All")),
+    Field(
+        "clean_policy",
+        "choice",
+        lambda document: said(look(document, *_OLD_CLEAN_POLICY)) or said(look(document, *_CLEAN_POLICY)),
+        _write_clean_policy,
+        ("None", "Running", "All"),
+    ),
     at("retries", "number", *_RUN, "backoffLimit", minimum=0),
     at("deadline", "number", *_RUN, "activeDeadlineSeconds", minimum=0),
     at("ttl", "number", *_RUN, "ttlSecondsAfterFinished", minimum=0),

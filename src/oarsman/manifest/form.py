@@ -51,11 +51,8 @@ def with_value(text: str, field: str, value: Any) -> str:
     Raises ManifestError where the text cannot be read, and UsageError where the field cannot have that value.
     """
     if field not in FIELDS:
-        raise UsageError(
-            Text("the form has no field '{name}'", name=field),
-            field=field,
-            hint=Text("one of {names}", names=", ".join(FIELDS)),
-        )
+        wrong = Text("the form has no field '{name}'", name=field)
+        raise UsageError(wrong, field=field, hint=Text("one of {names}", names=", ".join(FIELDS)))
     known = FIELDS[field]
     found = documents(text)
     which = _which(found)
@@ -97,27 +94,21 @@ def _accepted(field: Field, value: Any) -> Any:
     kind = wanted.get(field.kind, str)
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
         raise UsageError(Text("{field} cannot be {value}", field=field.name, value=f"{value!r}"), field=field.name)
+    if field.kind == "words" and isinstance(value, str):
+        wrong = Text("{field} is a list of words", field=field.name)
+        raise UsageError(wrong, field=field.name, hint='["python", "train.py"]')
     if field.kind == "words":
-        if isinstance(value, str):
-            raise UsageError(
-                Text("{field} is a list of words", field=field.name), field=field.name, hint='["python", "train.py"]'
-            )
         return [str(word) for word in value]
     if field.kind == "pairs":
         return {str(name): str(given) for name, given in value.items()}
     if field.kind == "number" and field.minimum is not None and value < field.minimum:
-        raise UsageError(
-            Text("{field} must be at least {least}, not {given}", field=field.name, least=field.minimum, given=value),
-            field=field.name,
-        )
-    if field.kind == "amount":
-        return _amount(field.name, value)
-    return value
-
-
-def _amount(name: str, value: str) -> str:
+        least = field.minimum
+        wrong = Text("{field} must be at least {least}, not {given}", field=field.name, least=least, given=value)
+        raise UsageError(wrong, field=field.name)
+    if field.kind != "amount":
+        return value
     try:
         parse(value)
     except QuantityError as error:
-        raise UsageError(str(error), field=name, hint=error.hint) from None
+        raise UsageError(str(error), field=field.name, hint=error.hint) from None
     return value.strip()

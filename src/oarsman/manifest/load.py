@@ -13,12 +13,11 @@ from oarsman.job.job import Container, Job, Role
 from oarsman.manifest.build import build_job
 from oarsman.manifest.check import MODELS, check_shape, without_nulls
 from oarsman.manifest.document import AnyMPIJob
+from oarsman.manifest.places import look
 from oarsman.manifest.problems import quoted
 from oarsman.manifest.rules import check_job
-from oarsman.manifest.source import MAX_DEPTH, Document, Node, read
+from oarsman.manifest.source import MAX_DEPTH, Document, read
 from oarsman.text.sentence import Text
-
-_NO_PLACE = "<document>"
 
 
 def load(text: str | bytes, source: str = "<stdin>") -> list[Job]:
@@ -33,10 +32,7 @@ def documents(text: str | bytes, source: str = "<stdin>") -> list[dict[str, Any]
 
 def job_from_document(document: Mapping[str, Any]) -> Job:
     """A job from a document already parsed. Its problems have fields but no positions."""
-    placeless = Document(dict(document), _NO_PLACE)
-    if not _shallow(placeless.value, MAX_DEPTH):
-        raise ManifestError([placeless.problem((), Text("nested more than {most} levels deep", most=MAX_DEPTH))])
-    _, job, problems = _check(placeless)
+    job, problems = _without_places(document)
     if problems or job is None:
         raise ManifestError(problems)
     return job
@@ -55,11 +51,16 @@ def job_checked_before(document: Mapping[str, Any]) -> Job:
 
 def salvaged(document: Mapping[str, Any]) -> Job | None:
     """The job a document with problems most likely means; to look after one that runs already, never to start one."""
-    placeless = Document(dict(document), _NO_PLACE)
-    if not _shallow(placeless.value, MAX_DEPTH):
-        return None
-    _, job, _ = _check(placeless)
+    job, _ = _without_places(document)
     return job
+
+
+def _without_places(document: Mapping[str, Any]) -> tuple[Job | None, list[Problem]]:
+    placeless = Document(dict(document), "<document>")
+    if not _shallow(placeless.value, MAX_DEPTH):
+        return None, [placeless.problem((), Text("nested more than {most} levels deep", most=MAX_DEPTH))]
+    _, job, problems = _check(placeless)
+    return job, problems
 
 
 def sketch(document: Mapping[str, Any]) -> Job:
@@ -67,7 +68,10 @@ def sketch(document: Mapping[str, Any]) -> Job:
     metadata, spec = document["metadata"], document.get("spec") or {}
     roles = spec.get("mpiReplicaSpecs") or {}
     launcher, worker = _sketched(roles.get("Launcher")), _sketched(roles.get("Worker"))
-    job = Job(
+    created = None
+    with suppress(KeyError, ValueError):
+        created = datetime.fromisoformat(metadata["creationTimestamp"])
+    return Job(
         name=metadata["name"],
         namespace=metadata["namespace"],
         uid=metadata.get("uid") or "",
@@ -76,11 +80,9 @@ def sketch(document: Mapping[str, Any]) -> Job:
         worker=worker if "Worker" in roles else None,
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
+        created_at=created,
         document=document,
     )
-    with suppress(KeyError, ValueError):
-        job = replace(job, created_at=datetime.fromisoformat(metadata["creationTimestamp"]))
-    return job
 
 
 def _sketched(role: Any) -> Role:
@@ -95,25 +97,17 @@ def _sketched(role: Any) -> Role:
 
 def checked_models(text: str | bytes, source: str) -> list[tuple[AnyMPIJob, dict[str, Any]]]:
     """Models beside documents, for those who rewrite manifests."""
-    found = []
-    for document, _ in _load(text, source):
-        _, model, _ = check_shape(document)
-        assert model is not None
-        found.append((model, document.value))
-    return found
+    found = [(check_shape(document)[1], document.value) for document, _ in _load(text, source)]
+    return [(model, document) for model, document in found if model is not None]
 
 
 def _load(text: str | bytes, source: str) -> list[tuple[Document, Job]]:
     found, problems = read(text, source)
-    unreadable = bool(problems)
     noted = {(problem.line, problem.column) for problem in problems}
     parts = [part for document in found for part in _items(document)]
-    if not parts and not unreadable:
-        problems.append(
-            Problem(
-                source=source, line=1, column=1, field="", message=Text("there is no MPIJob here: the text is empty")
-            )
-        )
+    if not parts and not problems:
+        nothing = Text("there is no MPIJob here: the text is empty")
+        problems.append(Problem(source=source, line=1, column=1, field="", message=nothing))
     result: list[tuple[Document, Job]] = []
     for document in parts:
         checked, job, wrong = _check(document)
@@ -122,7 +116,8 @@ def _load(text: str | bytes, source: str) -> list[tuple[Document, Job]]:
             result.append((checked, job))
     problems += _repeated_names(result)
     if problems:
-        raise ManifestError(_in_order(problems))
+        unique = {(p.line, p.column, p.field, p.message): p for p in problems}
+        raise ManifestError(sorted(unique.values(), key=lambda p: (p.line, p.column)))
     return result
 
 
@@ -144,18 +139,12 @@ def _shallow(value: Any, levels: int) -> bool:
     return levels > 0 and all(_shallow(part, levels - 1) for part in value)
 
 
-def _items(document: Document) -> Iterator[Document]:
+def _items(document: Document) -> list[Document]:
     """A document of kind List stands for its items."""
-    value, root = document.value, document.root
-    if not isinstance(value, dict) or value.get("kind") != "List" or root is None:
-        yield document
-        return
-    items: Node | None = root.children.get("items")
-    if items is None or not isinstance(items.value, list):
-        yield document
-        return
-    for node in items.children.values():
-        yield Document(node.value, document.source, document.lines, node)
+    items = document.root.children.get("items") if document.root is not None else None
+    if items is None or look(document.value, "kind") != "List" or not isinstance(items.value, list):
+        return [document]
+    return [Document(node.value, document.source, document.lines, node) for node in items.children.values()]
 
 
 def _repeated_names(parts: Sequence[tuple[Document, Job]]) -> Iterator[Problem]:
@@ -164,12 +153,6 @@ def _repeated_names(parts: Sequence[tuple[Document, Job]]) -> Iterator[Problem]:
         if not document.sound(("metadata", "name"), ("metadata", "namespace")):
             continue
         if job.key in seen:
-            yield document.problem(
-                ("metadata", "name"), Text("another job of this text is already called {name}", name=quoted(job.key))
-            )
+            wrong = Text("another job of this text is already called {name}", name=quoted(job.key))
+            yield document.problem(("metadata", "name"), wrong)
         seen.add(job.key)
-
-
-def _in_order(problems: Sequence[Problem]) -> list[Problem]:
-    unique = {(p.line, p.column, p.field, p.message): p for p in problems}
-    return sorted(unique.values(), key=lambda p: (p.line, p.column))

@@ -91,9 +91,8 @@ def put(document: Document, path: Path, value: Any) -> None:
 def _out_of_shape(path: Path) -> UsageError:
     """Something is there that would have to be thrown away."""
     place = dotted(path)
-    return UsageError(
-        Text("{place} is not what it should be", place=place), field=place, hint=Text("mend it in the text first")
-    )
+    wrong = Text("{place} is not what it should be", place=place)
+    return UsageError(wrong, field=place, hint=Text("mend it in the text first"))
 
 
 def drop(document: Document, path: Path) -> None:

@@ -64,6 +64,13 @@ def quoted(value: object) -> str:
     return sentence.quoted(text) if isinstance(value, str) else text
 
 
+def quote_hint(value: object) -> str | None:
+    """For a value that should be text, and would be in quotes."""
+    if not isinstance(value, bool | int | float):
+        return None
+    return Text('quote it: "{text}"', text=str(value).lower() if isinstance(value, bool) else value)
+
+
 def dotted(path: Path) -> str:
     """spec.containers[0].resources.limits["nvidia.com/gpu"]: the way users and tools write paths."""
     parts: list[str] = []
@@ -79,11 +86,8 @@ def dotted(path: Path) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """A hint for a misspelled word, when something known is close enough to be meant."""
-    names = list(known)
-    lowered = {name.lower(): name for name in names}
-    if word.lower() in lowered:
-        return did_you_mean(lowered[word.lower()])
-    close = difflib.get_close_matches(word.lower()[:80], lowered, n=1, cutoff=0.6)
+    lowered = {name.lower(): name for name in known}
+    close = [word.lower()] if word.lower() in lowered else difflib.get_close_matches(word.lower()[:80], lowered, n=1)
     return did_you_mean(lowered[close[0]]) if close else None
 
 

@@ -59,36 +59,20 @@ def parse(value: str | int | float) -> Decimal:
     elif suffix in _BINARY:
         amount = _EXACT.multiply(number, Decimal(2 ** _BINARY[suffix]))
     elif suffix[1:].lstrip("+-").isdigit():
-        amount = _scaled(number, suffix)
+        exponent = int(suffix[1:])
+        if abs(exponent) > 100:
+            raise QuantityError(Text("the exponent {exponent} is out of range", exponent=exponent))
+        amount = _EXACT.scaleb(number, exponent)
     else:
-        raise _unknown_suffix(text, found["number"], suffix)
+        meant = _COMMON_SLIPS.get(suffix)
+        template = Text(
+            "'{given}' has the unknown suffix '{suffix}'; known are n u m k M G T P E and Ki Mi Gi Ti Pi Ei"
+        )
+        better = did_you_mean(f"{found['number']}{meant}") if meant is not None else None
+        raise QuantityError(Text(template, given=text, suffix=suffix), better)
     if abs(amount) > _LARGEST:
         raise QuantityError(Text("'{given}' is more than Kubernetes can count (2^63 - 1)", given=text))
-    return _ceil_to_finest(amount)
-
-
-def _scaled(number: Decimal, suffix: str) -> Decimal:
-    exponent = int(suffix[1:])
-    if abs(exponent) > 100:
-        raise QuantityError(Text("the exponent {exponent} is out of range", exponent=exponent))
-    return _EXACT.scaleb(number, exponent)
-
-
-def _unknown_suffix(text: str, number: str, suffix: str) -> QuantityError:
-    meant = _COMMON_SLIPS.get(suffix)
-    hint = did_you_mean(f"{number}{meant}") if meant is not None else None
-    return QuantityError(
-        Text(
-            "'{given}' has the unknown suffix '{suffix}'; known are n u m k M G T P E and Ki Mi Gi Ti Pi Ei",
-            given=text,
-            suffix=suffix,
-        ),
-        hint,
-    )
-
-
-def _ceil_to_finest(amount: Decimal) -> Decimal:
-    """Rounded away from zero to a billionth: a wish, however small, never becomes nothing."""
+    # Rounded away from zero to a billionth: a wish, however small, never becomes nothing.
     rounded = amount.quantize(_FINEST, rounding="ROUND_UP", context=_EXACT)
     whole = rounded.to_integral_value()
     return whole if whole == rounded else rounded.normalize(_EXACT)

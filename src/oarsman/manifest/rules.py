@@ -33,30 +33,24 @@ _BOOLEAN = ("true", "false")
 def check_counts(document: Document, model: AnyMPIJob) -> Iterator[Problem]:
     """Rules about single values that the models leave open, so that the sentence can say why."""
     roles = model.spec.mpi_replica_specs
+    workers = roles.worker.replicas if roles.worker is not None else 1
     if roles.launcher.replicas not in (None, 1):
-        yield document.problem(
-            (*_ROLES, "Launcher", "replicas"),
-            Text("must be 1: a job has one launcher, not {given}", given=roles.launcher.replicas),
-        )
-    if roles.worker is not None:
-        where = _WORKERS
-        if roles.worker.replicas is None:
-            yield document.missing(where, Text("is required: how many workers?"))
-        elif roles.worker.replicas < 1:
-            yield document.problem(
-                where,
-                Text("must be at least {least}, not {given}", least=1, given=roles.worker.replicas),
-                hint=_NO_WORKERS,
-            )
-        elif roles.worker.replicas > _MOST_WORKERS:
-            yield document.problem(
-                where, Text("must be at most {most}, not {given}", most=_MOST_WORKERS, given=roles.worker.replicas)
-            )
-    if isinstance(model, MPIJobV1):
-        yield from _check_both_clean_policies(document, model)
-
-
-_NO_WORKERS = Text("leave Worker out for a job that runs on the launcher alone")
+        wrong = Text("must be 1: a job has one launcher, not {given}", given=roles.launcher.replicas)
+        yield document.problem((*_ROLES, "Launcher", "replicas"), wrong)
+    if workers is None:
+        yield document.missing(_WORKERS, Text("is required: how many workers?"))
+    elif workers < 1:
+        wrong = Text("must be at least {least}, not {given}", least=1, given=workers)
+        hint = Text("leave Worker out for a job that runs on the launcher alone")
+        yield document.problem(_WORKERS, wrong, hint=hint)
+    elif workers > _MOST_WORKERS:
+        wrong = Text("must be at most {most}, not {given}", most=_MOST_WORKERS, given=workers)
+        yield document.problem(_WORKERS, wrong)
+    old = model.spec.clean_pod_policy if isinstance(model, MPIJobV1) else None
+    new = model.spec.run_policy.clean_pod_policy
+    if old is not None and new is not None and old != new:
+        wrong = Text("says {old}, but runPolicy.cleanPodPolicy says {new}", old=old, new=new)
+        yield document.problem(("spec", "cleanPodPolicy"), wrong, hint=Text("keep one of the two"))
 
 
 def check_job(document: Document, job: Job) -> Iterator[Problem]:
@@ -69,54 +63,31 @@ def check_job(document: Document, job: Job) -> Iterator[Problem]:
         yield from _check_launch(document, job, job.launch)
 
 
-def _check_both_clean_policies(document: Document, model: MPIJobV1) -> Iterator[Problem]:
-    old, new = model.spec.clean_pod_policy, model.spec.run_policy.clean_pod_policy
-    if old is not None and new is not None and old != new:
-        yield document.problem(
-            ("spec", "cleanPodPolicy"),
-            Text("says {old}, but runPolicy.cleanPodPolicy says {new}", old=old, new=new),
-            hint=Text("keep one of the two"),
-        )
-
-
 def _check_names(document: Document, job: Job) -> Iterator[Problem]:
     path: Path = ("metadata", "name")
     longest = max((job.launcher_host, job.worker_host(max(job.workers - 1, 0))), key=len)
     if not _DNS_1035.match(job.name):
-        yield document.problem(
-            path,
-            Text(
-                "{given} cannot name hosts: it must start with a lower-case letter and hold only lower-case "
-                "letters, digits and dashes, the last not a dash",
-                given=quoted(job.name),
-            ),
-            hint=_name_hint(job.name),
+        wrong = Text(
+            "{given} cannot name hosts: it must start with a lower-case letter and hold only lower-case "
+            "letters, digits and dashes, the last not a dash",
+            given=quoted(job.name),
         )
+        better = re.sub(r"[^a-z0-9]+", "-", job.name.lower()).strip("-")
+        good = _DNS_1035.match(better) and len(better) <= _LONGEST_NAME
+        yield document.problem(path, wrong, hint=did_you_mean(better) if good else None)
     elif len(longest) > _LONGEST_NAME and document.sound(_WORKERS):
-        over = len(longest) - _LONGEST_NAME
-        yield document.problem(
-            path,
-            Text(
-                "too long by {over}: the host {host} has {length} characters, and {most} is the most",
-                over=over,
-                host=longest,
-                length=len(longest),
-                most=_LONGEST_NAME,
-            ),
+        wrong = Text(
+            "too long by {over}: the host {host} has {length} characters, and {most} is the most",
+            over=len(longest) - _LONGEST_NAME,
+            host=longest,
+            length=len(longest),
+            most=_LONGEST_NAME,
         )
+        yield document.problem(path, wrong)
     if not _DNS_1123.match(job.namespace):
-        yield document.problem(
-            ("metadata", "namespace"),
-            Text(
-                "{given} is not a namespace: lower-case letters, digits and dashes, at most 63",
-                given=quoted(job.namespace),
-            ),
-        )
-
-
-def _name_hint(name: str) -> str | None:
-    better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    return did_you_mean(better) if _DNS_1035.match(better) and len(better) <= _LONGEST_NAME else None
+        given = quoted(job.namespace)
+        wrong = Text("{given} is not a namespace: lower-case letters, digits and dashes, at most 63", given=given)
+        yield document.problem(("metadata", "namespace"), wrong)
 
 
 def _check_labels(document: Document, job: Job) -> Iterator[Problem]:
@@ -125,12 +96,9 @@ def _check_labels(document: Document, job: Job) -> Iterator[Problem]:
         if not _LABEL_NAME.match(name):
             yield document.problem(path, Text("{given} is not a label name", given=quoted(name)), on_key=True)
         if not _LABEL_VALUE.match(value):
-            yield document.problem(
-                path,
-                Text(
-                    "{given} is not a label value: letters, digits, '-', '_' and '.', at most 63", given=quoted(value)
-                ),
-            )
+            given = quoted(value)
+            wrong = Text("{given} is not a label value: letters, digits, '-', '_' and '.', at most 63", given=given)
+            yield document.problem(path, wrong)
 
 
 def _check_annotations(document: Document, annotations: Mapping[str, str]) -> Iterator[Problem]:
@@ -145,17 +113,15 @@ def _check_annotations(document: Document, annotations: Mapping[str, str]) -> It
 
 
 def _one_of(*allowed: str) -> Any:
-    return lambda value: (
-        None
-        if value in allowed
-        else Text("{given} is not one of {allowed}", given=quoted(value), allowed=any_of(allowed))
-    )
+    def wrong(value: str) -> str:
+        return Text("{given} is not one of {allowed}", given=quoted(value), allowed=any_of(allowed))
+
+    return lambda value: None if value in allowed else wrong(value)
 
 
 def _whole(value: str) -> str | None:
-    return (
-        None if re.fullmatch(r"[+-]?[0-9]{1,9}", value) else Text("{given} is not a whole number", given=quoted(value))
-    )
+    good = re.fullmatch(r"[+-]?[0-9]{1,9}", value)
+    return None if good else Text("{given} is not a whole number", given=quoted(value))
 
 
 def _seconds(value: str) -> str | None:
@@ -170,10 +136,9 @@ def _mpi(value: str) -> str | None:
 
 
 def _label(value: str) -> str | None:
-    good = re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", value)
-    return (
-        None if good else Text("{given} is not a name: small letters, digits and '-', at most 63", given=quoted(value))
-    )
+    if _DNS_1123.match(value):
+        return None
+    return Text("{given} is not a name: small letters, digits and '-', at most 63", given=quoted(value))
 
 
 _OURS: Mapping[str, Any] = {
@@ -210,16 +175,9 @@ def _check_main_container(document: Document, job: Job) -> Iterator[Problem]:
     known = [container.name for container in role.containers]
     whose = "Worker" if job.worker is not None else "Launcher"
     if job.main_container not in known and document.sound(*_container_names(job, whose)):
-        yield document.problem(
-            ("spec", "mainContainer"),
-            Text(
-                "the {whose} has no container {name}; it has {known}",
-                whose=whose,
-                name=quoted(job.main_container),
-                known=all_of(known),
-            ),
-            hint=nearest(job.main_container, known),
-        )
+        name, has = quoted(job.main_container), all_of(known)
+        wrong = Text("the {whose} has no container {name}; it has {known}", whose=whose, name=name, known=has)
+        yield document.problem(("spec", "mainContainer"), wrong, hint=nearest(job.main_container, known))
 
 
 def _container_names(job: Job, whose: str) -> Iterator[Path]:
@@ -233,28 +191,23 @@ def _container_names(job: Job, whose: str) -> Iterator[Path]:
 
 def _check_scheduling(document: Document, job: Job) -> Iterator[Problem]:
     policy = job.run_policy.scheduling
-    if not document.sound(_WORKERS):
-        return
-    if policy is not None and policy.min_available is not None and policy.min_available > job.total_replicas:
-        yield document.problem(
-            ("spec", "runPolicy", "schedulingPolicy", "minAvailable"),
-            Text("waits for {least} pods, but the job has {all}", least=policy.min_available, all=job.total_replicas),
-        )
+    least = policy.min_available if policy is not None and document.sound(_WORKERS) else None
+    if least is not None and least > job.total_replicas:
+        wrong = Text("waits for {least} pods, but the job has {all}", least=least, all=job.total_replicas)
+        yield document.problem(("spec", "runPolicy", "schedulingPolicy", "minAvailable"), wrong)
 
 
 # -- the launch line ------------------------------------------------------------------------------------
-
-
 def _check_launch(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:
     if line.processes is not None and line.processes < 1:
-        yield document.problem(
-            _word(job, line),
-            Text("{launcher} must start at least 1 process, not {given}", launcher=line.launcher, given=line.processes),
-        )
+        given = line.processes
+        wrong = Text("{launcher} must start at least 1 process, not {given}", launcher=line.launcher, given=given)
+        yield document.problem(_word(job, line), wrong)
     elif not document.sound(*_slot_sources(job)):
         return
     elif line.elastic:
-        yield from _check_elastic(document, job, line)
+        if bounds := _wrong_bounds(job, line):
+            yield document.problem(_word(job, line), bounds)
     elif _is_openmpi(job, line) and not _may_exceed(job, line):
         yield from _check_slots(document, job, line)
 
@@ -291,25 +244,15 @@ def _is_openmpi(job: Job, line: LaunchLine) -> bool:
     return job.implementation is Implementation.OPENMPI and not other and wanted == "openmpi"
 
 
-def _check_elastic(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:
-    if wrong := _wrong_bounds(job, line):
-        yield document.problem(_word(job, line), wrong)
-
-
 def _wrong_bounds(job: Job, line: LaunchLine) -> str | None:
     name, low, now, high = line.launcher, line.min_processes, line.processes, line.max_processes
     for count, bound in ((low, Text("least")), (high, Text("most"))):
         if count is not None and count < 1:
-            return Text(
-                "{launcher} must allow at least 1 process, but at {bound} {count} are asked for",
-                launcher=name,
-                bound=bound,
-                count=count,
-            )
+            template = Text("{launcher} must allow at least 1 process, but at {bound} {count} are asked for")
+            return Text(template, launcher=name, bound=bound, count=count)
     if low is not None and high is not None and low > high:
-        return Text(
-            "{launcher} asks for at least {low} but at most {high} processes", launcher=name, low=low, high=high
-        )
+        template = Text("{launcher} asks for at least {low} but at most {high} processes")
+        return Text(template, launcher=name, low=low, high=high)
     if low is not None and now is not None and now < low:
         return Text("{launcher} starts {now} processes but wants at least {low}", launcher=name, now=now, low=low)
     if high is not None and now is not None and now > high:
@@ -324,35 +267,25 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
     slots, said = job.slots, _sum(job)
     if line.hosts:
         slots = sum(host.slots or 1 for host in line.hosts)
-        hosts = ",".join(_host(h) for h in line.hosts)
+        hosts = ",".join(one.host if one.slots is None else f"{one.host}:{one.slots}" for one in line.hosts)
         said = Text("{slots} (--host {hosts})", slots=_slots(slots), hosts=hosts)
     if line.processes is not None and line.processes > slots:
         hint = Text("raise slotsPerWorker, add workers, or add --oversubscribe")
         if line.hosts and line.processes <= job.slots:
             hint = Text("a host without a number has one slot; write host:slots")
-        yield document.problem(
-            _word(job, line),
-            Text(
-                "{launcher} asks for {given} but there is {slots}"
-                if slots == 1
-                else "{launcher} asks for {given} but there are {slots}",
-                launcher=line.launcher,
-                given=_processes(line.processes),
-                slots=said,
-            ),
-            hint=hint,
-        )
+        one = Text("{launcher} asks for {given} but there is {slots}")
+        many = Text("{launcher} asks for {given} but there are {slots}")
+        given = _processes(line.processes)
+        wrong = Text(one if slots == 1 else many, launcher=line.launcher, given=given, slots=said)
+        yield document.problem(_word(job, line), wrong, hint=hint)
     elif line.per_node is not None and line.per_node > job.slots_per_worker and not line.hosts:
-        yield document.problem(
-            _word(job, line),
-            Text(
-                "{launcher} asks for {given} per node but a node has {slots}",
-                launcher=line.launcher,
-                given=_processes(line.per_node),
-                slots=_slots(job.slots_per_worker),
-            ),
-            hint=Text("raise slotsPerWorker, or add --oversubscribe"),
+        wrong = Text(
+            "{launcher} asks for {given} per node but a node has {slots}",
+            launcher=line.launcher,
+            given=_processes(line.per_node),
+            slots=_slots(job.slots_per_worker),
         )
+        yield document.problem(_word(job, line), wrong, hint=Text("raise slotsPerWorker, or add --oversubscribe"))
 
 
 def _may_exceed(job: Job, line: LaunchLine) -> bool:
@@ -381,10 +314,6 @@ def _slots(count: int) -> str:
 
 def _processes(count: int) -> str:
     return Text("1 process") if count == 1 else Text("{n} processes", n=count)
-
-
-def _host(host: Any) -> str:
-    return host.host if host.slots is None else f"{host.host}:{host.slots}"
 
 
 def _word(job: Job, line: LaunchLine) -> Path:

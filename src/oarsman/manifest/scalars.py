@@ -40,7 +40,12 @@ def resolve(word: str, *, field: str = "") -> object:
     if word[0] not in "+-.0123456789":
         return _BOOLEANS.get(word, word)
     if _LEADING_ZERO.match(word):
-        return _leading_zero(word, field)
+        if field in MODE_FIELDS and set(word) <= set("01234567") and len(word) < 12:
+            return int(word, 8)
+        template = Text(
+            "{word} starts with a zero, which some readers take as octal; leave it out, or quote it if it is text"
+        )
+        raise ScalarError(Text(template, word=word[:40]))
     if _DECIMAL.match(word) or _BASED.match(word):
         return _integer(word)
     if _FLOAT.match(word):
@@ -55,9 +60,8 @@ def resolve_tagged(word: str, tag: str, *, plain: bool) -> object:
     if tag in ("!", f"{_TAG}str"):
         return word
     if tag not in _STANDARD_TAGS:
-        raise ScalarError(
-            Text("the tag {tag} has no meaning in a manifest; leave it out", tag=f"{tag.replace(_TAG, '!!')!a}")
-        )
+        shown = f"{tag.replace(_TAG, '!!')!a}"
+        raise ScalarError(Text("the tag {tag} has no meaning in a manifest; leave it out", tag=shown))
     value = resolve(word)
     wanted = {f"{_TAG}int": int, f"{_TAG}float": float, f"{_TAG}bool": bool, f"{_TAG}null": type(None)}[tag]
     if wanted is float and type(value) is int:
@@ -65,17 +69,6 @@ def resolve_tagged(word: str, tag: str, *, plain: bool) -> object:
     if type(value) is not wanted:
         raise ScalarError(Text("{given} is not a {type}", given=f"{word[:40]!r}", type=_TYPES[tag.removeprefix(_TAG)]))
     return value
-
-
-def _leading_zero(word: str, field: str) -> int:
-    if field in MODE_FIELDS and set(word) <= set("01234567") and len(word) < 12:
-        return int(word, 8)
-    raise ScalarError(
-        Text(
-            "{word} starts with a zero, which some readers take as octal; leave it out, or quote it if it is text",
-            word=word[:40],
-        )
-    )
 
 
 def _integer(word: str) -> int:

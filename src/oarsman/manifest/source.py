@@ -102,12 +102,9 @@ class Document:
         return self._problem(self._place(path[:-1], on_key=True), path, message, hint)
 
     def _problem(self, place: tuple[int, int], path: Path, message: str, hint: str | None) -> Problem:
-        line, column = place
-        snippet = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
         name = dotted(self._as_written(path))
-        found = Problem(source=self.source, line=line, column=column, field=name, message=message, hint=hint)
         self.doubts.paths[name] = path
-        return replace(found, snippet=snippet)
+        return _problem(self.source, self.lines, place, name, message, hint)
 
     def path(self, problem: Problem) -> Path:
         """The path of a problem of this document, in the words the document should use."""
@@ -132,6 +129,14 @@ class Document:
             place = key if key is not None and (on_key or not last) else (child.line, child.column)
             node = child
         return place
+
+
+def _problem(
+    source: str, lines: tuple[str, ...], place: tuple[int, int], field: str, message: str, hint: str | None = None
+) -> Problem:
+    line, column = place
+    snippet = lines[line - 1] if 0 < line <= len(lines) else ""
+    return Problem(source=source, line=line, column=column, field=field, message=message, hint=hint, snippet=snippet)
 
 
 @dataclass(slots=True)
@@ -172,10 +177,9 @@ def read(text: str | bytes, source: str) -> tuple[list[Document], list[Problem]]
 
 def _decode(text: str | bytes, source: str) -> tuple[str | None, list[Problem]]:
     if len(text) > MAX_BYTES:
-        message = Text(
-            "the text is larger than {size} MiB, the most a manifest may have", size=MAX_BYTES // 1024 // 1024
-        )
-        return None, [Problem(source=source, line=1, column=1, field="", message=message)]
+        size = MAX_BYTES // 1024 // 1024
+        message = Text("the text is larger than {size} MiB, the most a manifest may have", size=size)
+        return None, [_problem(source, (), (1, 1), "", message)]
     if isinstance(text, bytes):
         raw = text
         wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -183,21 +187,16 @@ def _decode(text: str | bytes, source: str) -> tuple[str | None, list[Problem]]:
             text = raw.decode("utf-16" if wide else "utf-8")
         except UnicodeDecodeError as error:
             good = "" if wide else raw[: error.start].decode("utf-8")
-            what = (
-                Text("the text is not valid UTF-16; save the file as UTF-8")
-                if wide
-                else Text("byte {byte} is not UTF-8; save the file as UTF-8", byte=f"0x{raw[error.start]:02x}")
-            )
+            what = Text("the text is not valid UTF-16; save the file as UTF-8")
+            if not wide:
+                what = Text("byte {byte} is not UTF-8; save the file as UTF-8", byte=f"0x{raw[error.start]:02x}")
             return None, [_at(good, len(good), source, what)]
     text = text.removeprefix("\ufeff")
     bad = _UNPRINTABLE.search(text)
     if bad is not None:
         code = ord(bad.group())
-        what = (
-            Text("the control character {code} is not allowed in YAML", code=f"U+{code:04X}")
-            if code
-            else Text("a NUL character is not allowed in YAML")
-        )
+        what = Text("the control character {code} is not allowed in YAML", code=f"U+{code:04X}")
+        what = what if code else Text("a NUL character is not allowed in YAML")
         return None, [_at(text, bad.start(), source, what)]
     return text, []
 
@@ -206,10 +205,8 @@ def _at(text: str, index: int, source: str, message: str) -> Problem:
     """A problem at a character index, for what is found before the parser runs."""
     breaks = list(_BREAK.finditer(text, 0, index))
     start = breaks[-1].end() if breaks else 0
-    line = _BREAK.split(text[start : index + 200], maxsplit=1)[0]
-    return Problem(
-        source=source, line=len(breaks) + 1, column=index - start + 1, field="", message=message, snippet=line
-    )
+    line = _BREAK.split(text[start : index + 200])[0]
+    return replace(_problem(source, (), (len(breaks) + 1, index - start + 1), "", message), snippet=line)
 
 
 class _Reader:
@@ -239,9 +236,11 @@ class _Reader:
 
     def note(self, line: int, column: int, message: str, hint: str | None = None) -> None:
         field = dotted(tuple(self.path()))
-        snippet = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        found = Problem(source=self.source, line=line, column=column, field=field, message=message, hint=hint)
-        self.problems.append(replace(found, snippet=snippet))
+        self.problems.append(_problem(self.source, self.lines, (line, column), field, message, hint))
+
+    def stop(self, line: int, column: int, message: str) -> NoReturn:
+        self.note(line, column, message)
+        raise _Stop
 
     def path(self) -> Iterator[str | int]:
         for frame in self.stack:
@@ -289,13 +288,10 @@ class _Reader:
                 hint = Text("write '{word}' in quotes", word=text[:40]) if text else None
                 self.note(line, column, Text("a field name must be text, not {given}", given=shown), hint)
         if text in frame.node.keys and not (plain and text == "<<"):
-            first = frame.node.keys[text][0]
             frame.key, frame.has_key = text, True
-            self.note(
-                line,
-                column,
-                Text("the field {name} is given twice; the first is on line {line}", name=quoted(text), line=first),
-            )
+            name, first = quoted(text), frame.node.keys[text][0]
+            twice = Text("the field {name} is given twice; the first is on line {line}", name=name, line=first)
+            self.note(line, column, twice)
         frame.key, frame.key_place, frame.has_key = text, (line, column), True
         if plain and text == "<<":
             frame.key_place = (0, 0)
@@ -307,8 +303,7 @@ class _Reader:
             self.note(line, column, Text("a tag has no meaning here; leave it out"))
         if frame is not None and frame.is_map and not frame.has_key:
             given = Text("a mapping") if is_map else Text("a list")
-            self.note(line, column, Text("a field name must be text, not {given}", given=given))
-            raise _Stop
+            self.stop(line, column, Text("a field name must be text, not {given}", given=given))
         if len(self.stack) >= MAX_DEPTH:
             self.limit(line, column, Text("nested more than {most} levels deep", most=MAX_DEPTH))
         if event.anchor is not None:
@@ -330,18 +325,15 @@ class _Reader:
     def alias(self, anchor: str, line: int, column: int) -> None:
         frame = self.stack[-1] if self.stack else None
         if anchor not in self.anchors:
-            self.note(line, column, Text("the alias *{anchor} names no anchor before it", anchor=anchor))
-            raise _Stop
+            self.stop(line, column, Text("the alias *{anchor} names no anchor before it", anchor=anchor))
         node = self.anchors[anchor]
         if node is None:
-            self.note(line, column, Text("the alias *{anchor} stands inside the value it repeats", anchor=anchor))
-            raise _Stop
+            self.stop(line, column, Text("the alias *{anchor} stands inside the value it repeats", anchor=anchor))
         if frame is not None and frame.is_map and not frame.has_key:
             if isinstance(node.value, str):
                 self.key(node.value, False, None, line, column)
                 return
-            self.note(line, column, Text("a field name must be text"))
-            raise _Stop
+            self.stop(line, column, Text("a field name must be text"))
         self.add(node, None, (line, column))
 
     def add(self, node: Node, anchor: str | None, place: tuple[int, int] | None = None) -> None:
@@ -383,8 +375,7 @@ class _Reader:
 
     def limit(self, line: int, column: int, message: str) -> NoReturn:
         self.stack = []  # a path a hundred steps long helps nobody
-        self.note(line, column, message)
-        raise _Stop
+        self.stop(line, column, message)
 
 
 def events(text: str) -> Iterator[Any]:

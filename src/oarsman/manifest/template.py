@@ -1,8 +1,8 @@
 """Checks a pod template: field names, kinds of values, quantities, and names that refer to each other.
 
 A misspelled field in a template is otherwise dropped without a word by some API servers and refused
-by others. Only names and plain kinds of core/v1 are listed; what is below a field of kind `any` passes
-through untouched, and the API server is the judge of it.
+by others. Only names and plain kinds of core/v1 are listed; what is below a field of kind `mapping` or
+`list` passes through untouched, and the API server is the judge of it.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Final, Literal
 
 from oarsman.errors import Problem
-from oarsman.manifest.problems import Path, nearest, quoted
+from oarsman.manifest.problems import Path, nearest, quote_hint, quoted
 from oarsman.manifest.quantity import QuantityError
 from oarsman.manifest.quantity import parse as parse_quantity
 from oarsman.manifest.source import Document
 from oarsman.text.sentence import Text
 
 # -- the field names of core/v1 that a pod template can hold, and the kind of value each takes ------------------
-Plain = Literal["any", "text", "flag", "whole", "texts", "text map", "quantities", "quantity", "mapping", "list"]
+Plain = Literal["text", "flag", "whole", "texts", "text map", "quantities", "quantity", "mapping", "list"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,92 +46,69 @@ def _shape(**kinds: str) -> dict[str, Plain]:
     return {name: kind.replace("_", " ") for kind, names in kinds.items() for name in names.split()}  # type: ignore[misc]
 
 
-METADATA: Final[Shape] = _shape(
-    text="name generateName namespace selfLink uid resourceVersion creationTimestamp deletionTimestamp clusterName",
-    whole="generation deletionGracePeriodSeconds",
-    text_map="labels annotations",
-    texts="finalizers",
-    list="ownerReferences managedFields",
-)
-
-POD_SPEC: Final[Shape] = {
-    **_shape(
-        text="""restartPolicy dnsPolicy serviceAccountName serviceAccount nodeName hostname subdomain schedulerName
-                priorityClassName runtimeClassName preemptionPolicy hostnameOverride""",
-        whole="terminationGracePeriodSeconds activeDeadlineSeconds priority",
-        flag="""automountServiceAccountToken hostNetwork hostPID hostIPC shareProcessNamespace enableServiceLinks
-                setHostnameAsFQDN hostUsers""",
-        text_map="nodeSelector",
-        list="""imagePullSecrets tolerations hostAliases readinessGates topologySpreadConstraints schedulingGates
-                resourceClaims""",
-        mapping="securityContext affinity dnsConfig os workloadRef",
-        quantities="overhead",
-    ),
-    "volumes": Many("volume"),
-    "containers": Many("container"),
-    "initContainers": Many("container"),
-    "ephemeralContainers": "list",
-    "resources": One("resources"),
-}
-
-CONTAINER: Final[Shape] = {
-    **_shape(
-        text="""name image workingDir terminationMessagePath terminationMessagePolicy imagePullPolicy restartPolicy""",
-        texts="command args",
-        flag="stdin stdinOnce tty",
-        mapping="livenessProbe readinessProbe startupProbe lifecycle securityContext",
-        list="volumeDevices resizePolicy restartPolicyRules",
-    ),
-    "ports": Many("port"),
-    "env": Many("variable"),
-    "envFrom": Many("variables from"),
-    "resources": One("resources"),
-    "volumeMounts": Many("mount"),
-}
-
-RESOURCES: Final[Shape] = _shape(quantities="limits requests", list="claims")
-PORT: Final[Shape] = _shape(text="name hostIP protocol", whole="containerPort hostPort")
-VARIABLE: Final[Shape] = {"name": "text", "value": "text", "valueFrom": One("variable source")}
-VARIABLE_SOURCE: Final[Shape] = {
-    "fieldRef": One("field ref"),
-    **_shape(mapping="resourceFieldRef configMapKeyRef secretKeyRef fileKeyRef"),
-}
-FIELD_REF: Final[Shape] = _shape(text="apiVersion fieldPath")
-VARIABLES_FROM: Final[Shape] = _shape(text="prefix", mapping="configMapRef secretRef")
-MOUNT: Final[Shape] = _shape(
-    text="name mountPath subPath subPathExpr mountPropagation recursiveReadOnly", flag="readOnly"
-)
-
-VOLUME: Final[Shape] = {
-    "name": "text",
-    "hostPath": One("host path"),
-    "emptyDir": One("empty dir"),
-    **_shape(
-        mapping="""gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs persistentVolumeClaim rbd
-                   flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap vsphereVolume quobyte azureDisk
-                   photonPersistentDisk projected portworxVolume scaleIO storageos csi ephemeral image"""
-    ),
-}
-HOST_PATH: Final[Shape] = _shape(text="path type")
-EMPTY_DIR: Final[Shape] = _shape(text="medium", quantity="sizeLimit")
-
-TEMPLATE: Final[Shape] = {"metadata": One("metadata"), "spec": One("pod")}
-
 SHAPES: Final[Mapping[str, Shape]] = {
-    "template": TEMPLATE,
-    "metadata": METADATA,
-    "pod": POD_SPEC,
-    "container": CONTAINER,
-    "resources": RESOURCES,
-    "port": PORT,
-    "variable": VARIABLE,
-    "variable source": VARIABLE_SOURCE,
-    "field ref": FIELD_REF,
-    "variables from": VARIABLES_FROM,
-    "mount": MOUNT,
-    "volume": VOLUME,
-    "host path": HOST_PATH,
-    "empty dir": EMPTY_DIR,
+    "template": {"metadata": One("metadata"), "spec": One("pod")},
+    "metadata": _shape(
+        text="name generateName namespace selfLink uid resourceVersion creationTimestamp deletionTimestamp clusterName",
+        whole="generation deletionGracePeriodSeconds",
+        text_map="labels annotations",
+        texts="finalizers",
+        list="ownerReferences managedFields",
+    ),
+    "pod": {
+        **_shape(
+            text="""restartPolicy dnsPolicy serviceAccountName serviceAccount nodeName hostname subdomain schedulerName
+                    priorityClassName runtimeClassName preemptionPolicy hostnameOverride""",
+            whole="terminationGracePeriodSeconds activeDeadlineSeconds priority",
+            flag="""automountServiceAccountToken hostNetwork hostPID hostIPC shareProcessNamespace enableServiceLinks
+                    setHostnameAsFQDN hostUsers""",
+            text_map="nodeSelector",
+            list="""imagePullSecrets tolerations hostAliases readinessGates topologySpreadConstraints schedulingGates
+                    resourceClaims ephemeralContainers""",
+            mapping="securityContext affinity dnsConfig os workloadRef",
+            quantities="overhead",
+        ),
+        "volumes": Many("volume"),
+        "containers": Many("container"),
+        "initContainers": Many("container"),
+        "resources": One("resources"),
+    },
+    "container": {
+        **_shape(
+            text="name image workingDir terminationMessagePath terminationMessagePolicy imagePullPolicy restartPolicy",
+            texts="command args",
+            flag="stdin stdinOnce tty",
+            mapping="livenessProbe readinessProbe startupProbe lifecycle securityContext",
+            list="volumeDevices resizePolicy restartPolicyRules",
+        ),
+        "ports": Many("port"),
+        "env": Many("variable"),
+        "envFrom": Many("variables from"),
+        "resources": One("resources"),
+        "volumeMounts": Many("mount"),
+    },
+    "resources": _shape(quantities="limits requests", list="claims"),
+    "port": _shape(text="name hostIP protocol", whole="containerPort hostPort"),
+    "variable": {"name": "text", "value": "text", "valueFrom": One("variable source")},
+    "variable source": {
+        "fieldRef": One("field ref"),
+        **_shape(mapping="resourceFieldRef configMapKeyRef secretKeyRef fileKeyRef"),
+    },
+    "field ref": _shape(text="apiVersion fieldPath"),
+    "variables from": _shape(text="prefix", mapping="configMapRef secretRef"),
+    "mount": _shape(text="name mountPath subPath subPathExpr mountPropagation recursiveReadOnly", flag="readOnly"),
+    "volume": {
+        "name": "text",
+        "hostPath": One("host path"),
+        "emptyDir": One("empty dir"),
+        **_shape(
+            mapping="""gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs persistentVolumeClaim
+                       rbd flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap vsphereVolume quobyte
+                       azureDisk photonPersistentDisk projected portworxVolume scaleIO storageos csi ephemeral image"""
+        ),
+    },
+    "host path": _shape(text="path type"),
+    "empty dir": _shape(text="medium", quantity="sizeLimit"),
 }
 
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -167,9 +143,8 @@ def _check(document: Document, path: Path, value: Any, kind: Kind) -> Iterator[P
         yield from _check_shape(document, path, value, kind.shape)
     elif isinstance(kind, Many):
         if not isinstance(value, list):
-            yield document.problem(
-                path, Text("must be a list, not {given}", given=quoted(value)), hint=_dash_hint(value)
-            )
+            hint = Text("start each item with a dash") if isinstance(value, dict) else None
+            yield document.problem(path, Text("must be a list, not {given}", given=quoted(value)), hint=hint)
             return
         for index, item in enumerate(value):
             yield from _check_shape(document, (*path, index), item, kind.shape)
@@ -195,8 +170,6 @@ def _check_shape(document: Document, path: Path, value: Any, shape: str) -> Iter
 
 
 def _check_plain(document: Document, path: Path, value: Any, kind: Plain) -> Iterator[Problem]:
-    if kind == "any":
-        return
     if kind == "texts":
         yield from _check_texts(document, path, value)
     elif kind in ("text map", "quantities"):
@@ -208,11 +181,16 @@ def _check_plain(document: Document, path: Path, value: Any, kind: Plain) -> Ite
             if part is not None or inner == "quantity":
                 yield from _check_plain(document, (*path, name), part, inner)
     elif kind == "quantity":
-        yield from _check_quantity(document, path, value)
+        try:
+            if parse_quantity(value) < 0:
+                yield document.problem(path, Text("must not be negative"))
+        except QuantityError as error:
+            yield document.problem(path, str(error), hint=error.hint)
     else:
         wanted, sentence = _PLAIN[kind]
         if type(value) is not wanted:
-            yield document.problem(path, Text(sentence, given=quoted(value)), hint=_quote_hint(value, kind))
+            hint = quote_hint(value) if kind == "text" else None
+            yield document.problem(path, Text(sentence, given=quoted(value)), hint=hint)
 
 
 _PLAIN: Mapping[Plain, tuple[type, str]] = {
@@ -226,45 +204,15 @@ _PLAIN: Mapping[Plain, tuple[type, str]] = {
 
 def _check_texts(document: Document, path: Path, value: Any) -> Iterator[Problem]:
     if not isinstance(value, list):
-        hint = (
-            Text("write [sh, -c, '...'] for a shell line, or one list item per word")
-            if isinstance(value, str)
-            else None
-        )
-        yield document.problem(path, Text("must be a list of strings, not {given}", given=quoted(value)), hint=hint)
+        hint = Text("write [sh, -c, '...'] for a shell line, or one list item per word")
+        wrong = Text("must be a list of strings, not {given}", given=quoted(value))
+        yield document.problem(path, wrong, hint=hint if isinstance(value, str) else None)
         return
     for index, item in enumerate(value):
-        if not isinstance(item, str):
-            yield document.problem(
-                (*path, index),
-                Text("must be a string, not {given}", given=quoted(item)),
-                hint=_quote_hint(item, "text"),
-            )
-
-
-def _check_quantity(document: Document, path: Path, value: Any) -> Iterator[Problem]:
-    try:
-        amount = parse_quantity(value)
-    except QuantityError as error:
-        yield document.problem(path, str(error), hint=error.hint)
-        return
-    if amount < 0:
-        yield document.problem(path, Text("must not be negative"))
-
-
-def _quote_hint(value: object, kind: Plain) -> str | None:
-    if kind == "text" and isinstance(value, bool | int | float):
-        return Text('quote it: "{text}"', text=str(value).lower() if isinstance(value, bool) else value)
-    return None
-
-
-def _dash_hint(value: object) -> str | None:
-    return Text("start each item with a dash") if isinstance(value, dict) else None
+        yield from _check_plain(document, (*path, index), item, "text")
 
 
 # -- references ---------------------------------------------------------------------------------------
-
-
 def _check_pod(document: Document, path: Path, pod: Mapping[str, Any]) -> Iterator[Problem]:
     if not pod["containers"]:
         yield document.problem((*path, "containers"), Text("must have at least one container"))
@@ -272,7 +220,7 @@ def _check_pod(document: Document, path: Path, pod: Mapping[str, Any]) -> Iterat
     yield from _check_volumes(document, (*path, "volumes"), volumes)
     known = document.sound(*((*path, "volumes", index, "name") for index in range(len(volumes) or 1)))
     declared = {volume["name"] for volume in volumes} if known else None
-    seen: dict[str, str] = {}
+    seen: set[str] = set()
     for part in ("initContainers", "containers"):
         for index, container in enumerate(pod.get(part) or []):
             where = (*path, part, index)
@@ -282,7 +230,7 @@ def _check_pod(document: Document, path: Path, pod: Mapping[str, Any]) -> Iterat
             yield from _check_amounts(document, (*where, "resources"), container.get("resources") or {})
 
 
-def _check_name(document: Document, path: Path, name: str, seen: dict[str, str], what: str) -> Iterator[Problem]:
+def _check_name(document: Document, path: Path, name: str, seen: set[str], what: str) -> Iterator[Problem]:
     if not _LABEL.match(name):
         yield document.problem(
             path,
@@ -294,11 +242,11 @@ def _check_name(document: Document, path: Path, name: str, seen: dict[str, str],
         )
     elif name in seen:
         yield document.problem(path, Text("another {what} already has the name '{name}'", what=what, name=name))
-    seen[name] = name
+    seen.add(name)
 
 
 def _check_volumes(document: Document, path: Path, volumes: list[dict[str, Any]]) -> Iterator[Problem]:
-    seen: dict[str, str] = {}
+    seen: set[str] = set()
     for index, volume in enumerate(volumes):
         yield from _check_name(document, (*path, index, "name"), volume["name"], seen, Text("volume"))
         kinds = [name for name, value in volume.items() if name != "name" and value is not None]
@@ -306,9 +254,8 @@ def _check_volumes(document: Document, path: Path, volumes: list[dict[str, Any]]
             yield document.problem((*path, index), Text("has more than one kind: {kinds}", kinds=" and ".join(kinds)))
         elif not kinds and len(volume) > 1:
             kind = next(name for name in volume if name != "name")
-            yield document.problem(
-                (*path, index, kind), Text("has no value"), hint=Text("write {text}", text=f"{kind}: {{}}"), on_key=True
-            )
+            hint = Text("write {text}", text=f"{kind}: {{}}")
+            yield document.problem((*path, index, kind), Text("has no value"), hint=hint, on_key=True)
         elif not kinds:
             yield document.missing((*path, index), Text("has no kind, such as emptyDir: {} or hostPath"))
 
@@ -320,15 +267,11 @@ def _check_mounts(
     for index, mount in enumerate(container.get("volumeMounts") or []):
         where = (*path, "volumeMounts", index)
         if declared is not None and mount["name"] not in declared:
-            yield document.problem(
-                (*where, "name"),
-                Text("the pod has no volume {name}", name=quoted(mount["name"])),
-                hint=nearest(mount["name"], declared),
-            )
+            wrong = Text("the pod has no volume {name}", name=quoted(mount["name"]))
+            yield document.problem((*where, "name"), wrong, hint=nearest(mount["name"], declared))
         if mount["mountPath"] in paths:
-            yield document.problem(
-                (*where, "mountPath"), Text("{path} is already mounted on", path=quoted(mount["mountPath"]))
-            )
+            wrong = Text("{path} is already mounted on", path=quoted(mount["mountPath"]))
+            yield document.problem((*where, "mountPath"), wrong)
         paths.add(mount["mountPath"])
 
 
@@ -336,24 +279,19 @@ def _check_env(document: Document, path: Path, container: Mapping[str, Any]) -> 
     for index, variable in enumerate(container.get("env") or []):
         where = (*path, "env", index)
         if not _ENV_NAME.match(variable["name"]):
-            yield document.problem(
-                (*where, "name"), Text("{given} is not a name of a variable", given=quoted(variable["name"]))
-            )
+            wrong = Text("{given} is not a name of a variable", given=quoted(variable["name"]))
+            yield document.problem((*where, "name"), wrong)
         source = {name for name, value in (variable.get("valueFrom") or {}).items() if value is not None}
         if source and variable.get("value"):
             yield document.problem((*where, "valueFrom"), Text("value and valueFrom exclude each other"), on_key=True)
         if len(source) > 1:
-            yield document.problem(
-                (*where, "valueFrom"), Text("has more than one source: {sources}", sources=" and ".join(sorted(source)))
-            )
+            wrong = Text("has more than one source: {sources}", sources=" and ".join(sorted(source)))
+            yield document.problem((*where, "valueFrom"), wrong)
 
 
 def _check_amounts(document: Document, path: Path, resources: Mapping[str, Any]) -> Iterator[Problem]:
-    limits: dict[str, Decimal] = {name: parse_quantity(v) for name, v in (resources.get("limits") or {}).items()}
+    limits = resources.get("limits") or {}
     for name, value in (resources.get("requests") or {}).items():
-        if name in limits and parse_quantity(value) > limits[name]:
-            limit = resources["limits"][name]
-            yield document.problem(
-                (*path, "requests", name),
-                Text("asks for {given}, more than the limit of {limit}", given=value, limit=limit),
-            )
+        if name in limits and parse_quantity(value) > parse_quantity(limits[name]):
+            wrong = Text("asks for {given}, more than the limit of {limit}", given=value, limit=limits[name])
+            yield document.problem((*path, "requests", name), wrong)

@@ -14,13 +14,14 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from oarsman.errors import ManifestError, UsageError
+from oarsman.manifest.places import look
 from oarsman.manifest.source import read
 from oarsman.manifest.text_spans import Span, SpanEntry, roots
 from oarsman.manifest.write import Manner, block_lines, entry_lines, flow, in_style, item_lines, leaf, to_yaml
 from oarsman.text.sentence import Text
 
 _SOURCE = "manifest"
-_LINE_END = re.compile(r"[^\r\n]*")
+_LINE_BREAK = re.compile(r"[\r\n]")
 _MARK = "\ufeff"
 
 
@@ -48,9 +49,8 @@ def amended(text: str, which: int, after: Mapping[str, Any]) -> str:
             return mark + edited
     anew = _Editor(text, tree, after).written_anew()
     if not _reads_as(anew, wanted):
-        raise UsageError(
-            Text("YAML has no way to write this"), field="manifest", hint=Text("are there control characters in it?")
-        )
+        hint = Text("are there control characters in it?")
+        raise UsageError(Text("YAML has no way to write this"), field="manifest", hint=hint)
     return mark + anew
 
 
@@ -137,14 +137,14 @@ class _Editor:
         self.edits.append((start, end, new))
 
     def line_end(self, place: int) -> int:
-        found = _LINE_END.match(self.text, place)
-        return found.end() if found is not None else place
+        found = _LINE_BREAK.search(self.text, place)
+        return found.start() if found is not None else len(self.text)
 
     # -- comparing -------------------------------------------------------------------------------------
     def compare(self, span: Span, old: Any, new: Any, *, in_flow: bool, column: int) -> None:
         """`column` is that of the key or dash the value belongs to."""
         if span.target is not None:
-            if not (self.keep_aliases and same(self.wanted_at(span.target), new)):
+            if not (self.keep_aliases and same(look(self.after, *span.target.path), new)):
                 self.replace(span, new, in_flow=in_flow, column=column)
         elif isinstance(old, dict) and isinstance(new, dict) and (old or span.flow) and self.editable(span, new):
             self.mapping(span, old, new)
@@ -153,20 +153,9 @@ class _Editor:
         elif not same(old, new):
             self.replace(span, new, in_flow=in_flow, column=column)
 
-    def wanted_at(self, target: Span) -> Any:
-        value = self.after
-        for step in target.path:
-            try:
-                value = value[step]
-            except (KeyError, IndexError, TypeError):
-                return None
-        return value
-
     def editable(self, span: Span, new: dict[str, Any]) -> bool:
         """A block needs one member that stays; an empty pair of braces becomes a block if it can."""
-        if span.flow:
-            return bool(span.entries)
-        return any(name in new or name == "<<" for name in span.entries)
+        return bool(span.entries) if span.flow else any(name in new or name == "<<" for name in span.entries)
 
     # -- mappings ----------------------------------------------------------------------------------------
     def mapping(self, span: Span, old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -192,7 +181,7 @@ class _Editor:
         """What `<<` will bring in once every edit is made; the first that names a key wins."""
         found: dict[str, Any] = {}
         for base in span.merges:
-            value = self.wanted_at(base.target or base)
+            value = look(self.after, *(base.target or base).path)
             found = {**value, **found} if isinstance(value, dict) else found
         return found
 

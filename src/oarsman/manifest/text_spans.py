@@ -54,8 +54,7 @@ class SpanEntry:
 
 def roots(text: str) -> list[Span]:
     """One tree per document of a text that is known to be readable; empty documents included."""
-    walker = _Walker(text)
-    return list(walker.documents())
+    return list(_Walker(text).documents())
 
 
 class _Walker:
@@ -132,8 +131,7 @@ class _Walker:
 
     def close(self, event: Any, span: Span) -> None:
         """A block ends with its last member: the parser's own mark is behind comments and empty lines."""
-        members = span.members
         if span.flow:
             span.end = event.end_mark.index
-        elif members:
-            span.end = members[-1].end
+        elif span.members:
+            span.end = span.members[-1].end

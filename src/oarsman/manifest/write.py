@@ -24,14 +24,10 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    if "\n" in value and not value[:1].isspace() and _plain_lines(value):
+    block = "\n" in value and not value[:1].isspace()
+    if block and all(line.isprintable() and line == line.rstrip() for line in value.split("\n")):
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|")
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if _is_text(value) else '"')
-
-
-def _plain_lines(value: str) -> bool:
-    lines = value.split("\n")
-    return all(line.isprintable() and line == line.rstrip() for line in lines)
 
 
 def _is_text(value: str) -> bool:

@@ -6,7 +6,6 @@ serves, a number is never served twice, and the next one is only given out when 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -23,10 +22,6 @@ _IDLE_KEPT: Final = 5
 NOT_STARTED: Final = "NotStarted"  # its hosts were lost before its command began
 
 
-def next_number(turn: Turn) -> int:
-    return turn.attempt.number + 1 if turn.attempt else 1
-
-
 def failures(turn: Turn) -> int:
     """Attempts that count against the limit. One that was suspended or never began does not."""
     return sum(a.outcome == FAILED for a in turn.status.attempts)
@@ -34,16 +29,16 @@ def failures(turn: Turn) -> int:
 
 def launched(turn: Turn, number: int, at: datetime, workers: int, *, held: bool = False) -> Turn:
     """Enter a new attempt. Older ones keep their cause but not its lines: a status has to stay small."""
-    earlier = tuple(replace(a, cause=_brief(a.cause)) for a in _worth_keeping(turn.status.attempts))
+    # All that count are kept, and the last few that do not: a job may be evicted or suspended without end.
+    idle = [a.number for a in turn.status.attempts if a.outcome in (NOT_STARTED, SUSPENDED)][:-_IDLE_KEPT]
+    earlier = tuple(
+        replace(a, cause=replace(a.cause, last_lines=())) if a.cause else a
+        for a in turn.status.attempts
+        if a.number not in idle
+    )
     attempt = Attempt(number=number, started=at, workers=workers)
     turn = turn.become(attempts=(*earlier, attempt), placement={}, retry_at=None)
     return turn if held else turn.mark(names.STEP_HOSTS_UP, at).mark(names.STEP_LAUNCHED, at)
-
-
-def _worth_keeping(attempts: tuple[Attempt, ...]) -> Iterator[Attempt]:
-    """All that count, and the last few that do not: a job may be evicted or suspended without end."""
-    idle = [a.number for a in attempts if a.outcome in (NOT_STARTED, SUSPENDED)]
-    return (a for a in attempts if a.number not in idle[:-_IDLE_KEPT])
 
 
 def close(turn: Turn, outcome: str, *, at: datetime | None = None, cause: Cause | None = None) -> Turn:
@@ -58,7 +53,7 @@ def close(turn: Turn, outcome: str, *, at: datetime | None = None, cause: Cause 
 def adopt(turn: Turn) -> Turn:
     """Recognise a launcher whose start was carried out but never written down."""
     launcher = turn.seen.launcher
-    known = turn.attempt.number if turn.attempt else 0
+    known = turn.status.attempt.number if turn.status.attempt else 0
     if launcher is None:
         return turn
     if launcher.attempt <= known:
@@ -76,7 +71,3 @@ def _identify(turn: Turn, launcher: Member) -> Turn:
     if attempt is None or attempt.number != launcher.attempt or attempt.launcher:
         return turn
     return turn.become(attempts=(*turn.status.attempts[:-1], replace(attempt, launcher=launcher.instance)))
-
-
-def _brief(cause: Cause | None) -> Cause | None:
-    return replace(cause, last_lines=()) if cause else None

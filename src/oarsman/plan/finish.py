@@ -6,19 +6,19 @@ and `ended` on its timeline.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from oarsman import names
 from oarsman.job.state import Cause
 from oarsman.plan import attempts
 from oarsman.plan.turn import Turn
-from oarsman.status import conditions, messages
+from oarsman.status import conditions
+from oarsman.text.sentence import Text
 
 
 def succeed(turn: Turn) -> Turn:
     at = _completion_time(turn)
-    message = messages.succeeded(turn.job.key)
+    message = Text("MPIJob {key} successfully completed.", key=turn.job.key)
     turn = _never_ran(attempts.close(turn, attempts.SUCCEEDED, at=at).become(cause=None), at)
     turn = turn.say(names.SUCCEEDED, True, names.REASON_SUCCEEDED, message, at=at)
     return _wind_up(turn.tell(names.REASON_SUCCEEDED, message), names.REASON_SUCCEEDED, at)
@@ -26,7 +26,7 @@ def succeed(turn: Turn) -> Turn:
 
 def fail(turn: Turn, reason: str, message: str, cause: Cause | None = None) -> Turn:
     at = _completion_time(turn)
-    message = messages.cut(message)
+    message = conditions.cut(message)
     cause = cause or Cause(summary=message)
     turn = _never_ran(attempts.close(turn, attempts.FAILED, at=at, cause=cause).become(cause=cause), at)
     turn = turn.say(names.FAILED, True, reason, message, at=at)
@@ -44,13 +44,15 @@ def _completion_time(turn: Turn) -> datetime:
 def _never_ran(turn: Turn, at: datetime) -> Turn:
     if turn.status.condition(names.RUNNING) is not None:
         return turn
-    return turn.say(names.RUNNING, False, names.REASON_RUNNING, messages.never_ran(turn.job.key), at=at)
+    # Upstream's "is finished but Running condition was never set" reads like a fault of a job that did well.
+    message = Text("MPIJob {key} is finished; it was over before it was seen running.", key=turn.job.key)
+    return turn.say(names.RUNNING, False, names.REASON_RUNNING, message, at=at)
 
 
 def _wind_up(turn: Turn, reason: str, at: datetime) -> Turn:
-    key = turn.job.key
+    message = Text("MPIJob {key} is finished.", key=turn.job.key)
     for type_ in (names.RUNNING, names.RESTARTING, names.QUEUED):
-        turn = turn.unsay(type_, reason, messages.not_running_finished(key), at=at)
+        turn = turn.unsay(type_, reason, message, at=at)
     turn = turn.become(completion_time=at, queue=None, retry_at=None).mark(names.STEP_ENDED, at)
     # What is left of it is cleared away in the next turn, once this verdict is on record.
-    return replace(turn.again(), over=True)
+    return turn.again().end()

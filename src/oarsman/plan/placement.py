@@ -45,11 +45,23 @@ def mistake(
         return None
     machines = machines or {}
     found = {rank: _machine(host, machines) for rank, host in seen(ranks).items()}
-    hosts = _hosts_at_launch(job, attempt)
+    hosts = hosts_at_launch(job, attempt)
     planned = None if job.elastic else expected(job, hosts, machines)
     if planned is None:
         return _stranger(found, job, {short(_machine(host, machines)) for host in (*job.hosts, *hosts)})
-    return _misplaced(found, planned) or (_missing(found, planned) if complete else None)
+    wrong = [
+        Text("rank {rank} ran on {host}, planned {planned}", rank=rank, host=host, planned=planned[rank])
+        if rank < len(planned)
+        else Text("rank {rank} ran on {host}, planned were {count} ranks", rank=rank, host=host, count=len(planned))
+        for rank, host in found.items()
+        if rank >= len(planned) or short(planned[rank]) != short(host)
+    ]
+    missing = [
+        Text("rank {rank} never ran, planned {host}", rank=rank, host=host)
+        for rank, host in enumerate(planned if complete else ())
+        if rank not in found
+    ]
+    return _first_of(wrong or missing)
 
 
 def expected(job: Job, hosts: Sequence[str], machines: Mapping[str, str] | None = None) -> tuple[str, ...] | None:
@@ -90,32 +102,11 @@ def _machine(member: str, machines: Mapping[str, str]) -> str:
     return machines.get(member, member)
 
 
-def _hosts_at_launch(job: Job, attempt: Attempt | None) -> tuple[str, ...]:
+def hosts_at_launch(job: Job, attempt: Attempt | None) -> tuple[str, ...]:
     """Scaling a running job changes its hosts, not where the ranks of this attempt were sent."""
     count = job.workers if attempt is None or attempt.workers is None else attempt.workers
     workers = tuple(job.worker_host(i) for i in range(count))
     return (job.launcher_host, *workers) if job.run_launcher_as_worker or not workers else workers
-
-
-def _misplaced(found: Mapping[int, str], expected: Sequence[str]) -> str | None:
-    wrong = [
-        Text("rank {rank} ran on {host}, planned {planned}", rank=rank, host=host, planned=expected[rank])
-        if rank < len(expected)
-        else Text("rank {rank} ran on {host}, planned were {count} ranks", rank=rank, host=host, count=len(expected))
-        for rank, host in found.items()
-        if rank >= len(expected) or short(expected[rank]) != short(host)
-    ]
-    return _first_of(wrong)
-
-
-def _missing(found: Mapping[int, str], expected: Sequence[str]) -> str | None:
-    return _first_of(
-        [
-            Text("rank {rank} never ran, planned {host}", rank=r, host=host)
-            for r, host in enumerate(expected)
-            if r not in found
-        ]
-    )
 
 
 def _stranger(found: Mapping[int, str], job: Job, known: Set[str]) -> str | None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from oarsman import names
+from oarsman.errors import Problem
 from oarsman.job.job import Job, ManagedBy
 from oarsman.job.launch import rewrite
 from oarsman.job.observed import Observed, Phase
@@ -33,8 +34,8 @@ from oarsman.plan.policies import (
     ttl,
 )
 from oarsman.plan.turn import Turn
-from oarsman.status import conditions, messages
-from oarsman.text.sentence import Text, sentences
+from oarsman.status import conditions
+from oarsman.text.sentence import Text, listed, sentences
 
 _OURS: Final = (None, ManagedBy.US, ManagedBy.TRAINING_OPERATOR)
 
@@ -59,19 +60,17 @@ def created(turn: Turn) -> Turn:
     turn = turn.mark(names.STEP_SUBMITTED, turn.job.created_at or turn.now)
     if turn.status.condition(names.CREATED) is not None:
         return turn
-    message = messages.created(turn.job.key)
+    message = Text("MPIJob {key} is created.", key=turn.job.key)
     turn = turn.say(names.CREATED, True, names.REASON_CREATED, message).tell(names.REASON_CREATED, message)
     for remark in turn.seen.remarks:
         turn = turn.tell(names.REASON_REMARK, remark)
-    return _tell_rewriting(turn)
-
-
-def _tell_rewriting(turn: Turn) -> Turn:
-    """Words of the launch line that will be spelled differently, so that nobody is surprised by a process list."""
-    if turn.job.launch is None or not turn.job.rewrites_launch_line:
+    rewrites = turn.job.launch is not None and turn.job.rewrites_launch_line
+    changes = rewrite(turn.job.launcher.container.argv).changes if rewrites else ()
+    if not changes:
         return turn
-    changes = rewrite(turn.job.launcher.container.argv).changes
-    return turn.tell(names.REASON_REWRITTEN, messages.rewritten(changes)) if changes else turn
+    # So that nobody is surprised by a process list.
+    template = Text("the launch line is spelled so that Open MPI 4 and 5 both take it: {changes}")
+    return turn.tell(names.REASON_REWRITTEN, Text(template, changes=listed(changes)))
 
 
 def take_note(turn: Turn) -> Turn:
@@ -86,11 +85,11 @@ def take_note(turn: Turn) -> Turn:
 def running(turn: Turn) -> Turn:
     """It runs when the launcher and all its workers do."""
     launcher = turn.launcher
-    workers = [turn.worker(i) for i in range(turn.job.workers)]
+    workers = [turn.seen.worker(i) for i in range(turn.job.workers)]
     up = all(w is not None and w.phase is Phase.RUNNING for w in workers)
     if launcher is None or launcher.phase is not Phase.RUNNING or not up:
         return turn
-    message = messages.running(turn.job.key)
+    message = Text("MPIJob {key} is running.", key=turn.job.key)
     begun = launcher.started_at or turn.now
     turn = turn.mark(names.STEP_HOSTS_UP, begun).mark(names.STEP_LAUNCHED, begun)
     turn = turn.unsay(names.QUEUED, names.REASON_ADMITTED, message)
@@ -131,16 +130,7 @@ _STORY: Final[tuple[Chapter, ...]] = (
 _AFTERWARDS: Final[tuple[Chapter, ...]] = (cleanup.clean_up, ttl.time_to_live)
 
 
-class FieldProblem(Protocol):
-    """What the manifest's rules found: where, and what."""
-
-    @property
-    def field(self) -> str: ...
-    @property
-    def message(self) -> str: ...
-
-
-def reject(status: Status, problems: Sequence[FieldProblem], now: datetime, *, generation: int = 0) -> Plan:
+def reject(status: Status, problems: Sequence[Problem], now: datetime, *, generation: int = 0) -> Plan:
     """The plan for a job that could not be read: Failed, reason ValidationError, each field named.
 
     Terminal, like every end. For a job that has started already, go on with its last valid form instead.
@@ -148,7 +138,7 @@ def reject(status: Status, problems: Sequence[FieldProblem], now: datetime, *, g
     if status.finished:
         return Plan(status=status)
     found = sentences(Text("{field}: {problem}", field=p.field, problem=p.message) for p in problems)
-    message = messages.cut(Text("Found validation errors: {found}", found=found))
+    message = conditions.cut(Text("Found validation errors: {found}", found=found))
     said = conditions.put(status.conditions, names.FAILED, True, reason=names.REASON_INVALID, message=message, at=now)
     status = replace(
         status,

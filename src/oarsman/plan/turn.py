@@ -54,10 +54,9 @@ class Turn:
     def say(
         self, type_: str, status: bool, reason: str, message: str, *, at: datetime | None = None, refresh: bool = False
     ) -> Turn:
-        changed = conditions.put(
-            self.status.conditions, type_, status, reason=reason, message=message, at=at or self.now, refresh=refresh
-        )
-        return self.become(conditions=changed)
+        said, at = self.status.conditions, at or self.now
+        said = conditions.put(said, type_, status, reason=reason, message=message, at=at, refresh=refresh)
+        return self.become(conditions=said)
 
     def unsay(self, type_: str, reason: str, message: str, *, at: datetime | None = None) -> Turn:
         lowered = conditions.lower(self.status.conditions, type_, reason=reason, message=message, at=at or self.now)
@@ -79,10 +78,6 @@ class Turn:
         return replace(self, over=True)
 
     # -- what a policy may ask ------------------------------------------------------------------
-    @property
-    def attempt(self) -> Attempt | None:
-        return self.status.attempt
-
     @property
     def open_attempt(self) -> Attempt | None:
         """The attempt that was launched and has no outcome yet."""
@@ -106,9 +101,6 @@ class Turn:
         """The hosts that are published once the actions so far are carried out."""
         planned = (a.hosts for a in reversed(self.actions) if isinstance(a, PublishHosts))
         return next(planned, self.seen.published_hosts)
-
-    def worker(self, index: int) -> Member | None:
-        return self.seen.worker(index)
 
     # -- the outcome ----------------------------------------------------------------------------
     def plan(self) -> Plan:

@@ -72,7 +72,8 @@ def of_lost_worker(seen: Observed, lost: Sequence[Lost]) -> Cause:
 
 def first_failure(ranks: Sequence[RankReport], followers: Collection[int] = ()) -> RankReport | None:
     """The rank whose failure came first. Those terminated because of it, and its `followers`, are not the cause."""
-    failed = sorted((r for r in ranks if r.exit is not None and (r.exit.code != 0 or r.reason)), key=_moment)
+    failed = [r for r in ranks if r.exit is not None and (r.exit.code != 0 or r.reason)]
+    failed.sort(key=lambda r: (r.finished_at or _LATE, _followed(r), r.rank))
     failed = [r for r in failed if r.rank not in followers] or failed
     if not failed:
         return None
@@ -82,10 +83,10 @@ def first_failure(ranks: Sequence[RankReport], followers: Collection[int] = ()) 
     first = failed[0]
     if not _followed(first):
         return first
-    by_itself = next((r for r in failed if not _followed(r)), None)
-    if by_itself is None or (first.finished_at and by_itself.finished_at and _later(by_itself, first)):
-        return first
-    return by_itself
+    by_itself = next((r for r in failed if not _followed(r)), first)
+    known = first.finished_at is not None and by_itself.finished_at is not None
+    later = (by_itself.finished_at or _LATE) - (first.finished_at or _LATE) > _SKEW
+    return first if known and later else by_itself
 
 
 def _who_aborted(named: mpirun_words.NamedProcess | None, seen: Observed) -> RankReport | None:
@@ -103,21 +104,10 @@ def _ended_with(launcher: Member, rank: RankReport) -> bool:
     return killed and signalled and not rank.exit.memory_limit_hit
 
 
-def _moment(rank: RankReport) -> tuple[datetime, int, int]:
-    return rank.finished_at or _LATE, int(_followed(rank)), rank.rank
-
-
-def _terminated(rank: RankReport) -> bool:
-    return rank.exit is not None and exits.signal_of(rank.exit.code, rank.exit.signal) == exits.SIGTERM
-
-
 def _followed(rank: RankReport) -> bool:
     """It was terminated, or gave up because its peer was gone: somebody else failed before, however little."""
-    return _terminated(rank) or mpirun_words.lost_its_peer(rank.last_lines)
-
-
-def _later(one: RankReport, other: RankReport) -> bool:
-    return (one.finished_at or _LATE) - (other.finished_at or _LATE) > _SKEW
+    terminated = rank.exit is not None and exits.signal_of(rank.exit.code, rank.exit.signal) == exits.SIGTERM
+    return terminated or mpirun_words.lost_its_peer(rank.last_lines)
 
 
 def _first_lost(lost: Sequence[Lost], before: RankReport | None) -> Lost | None:
@@ -149,7 +139,7 @@ def _rank(rank: RankReport, seen: Observed) -> Cause:
     ending = exits.tell(rank.exit if aborted is None else Exit(code=aborted))
     who = Text("rank {rank} on {host}", rank=rank.rank, host=_on_machine(rank.host.split(".", 1)[0], seen))
     known = known_errors.recognise(rank.last_lines) or known_errors.recognise(seen.launcher_lines)
-    said = _last(mpirun_words.without_abort(rank.last_lines)) if ending.signal is None else None
+    said = mpirun_words.own_last_word(rank.last_lines) if ending.signal is None else None
     why = rank.reason if rank.reason and rank.reason not in ending.words else ""
     words = Text("{who} {did}", who=who, did=ending.words)
     words = Text("{what} ({why})", what=words, why=why) if why else words
@@ -182,7 +172,8 @@ def _unnamed(job: Job, seen: Observed, launcher: Member) -> mpirun_words.NamedPr
 
 def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
     rank, host = _who_and_where(job, named, seen)
-    ending = exits.tell(replace(named.exit, memory_limit_hit=_hit_the_limit(named.exit, host, seen)))
+    killed = exits.signal_of(named.exit.code, named.exit.signal) == exits.SIGKILL
+    ending = exits.tell(replace(named.exit, memory_limit_hit=killed and host in seen.out_of_memory))
     if host:
         on = _on_machine(host, seen)
         who = Text("a rank on {host}", host=on) if rank is None else Text("rank {rank} on {host}", rank=rank, host=on)
@@ -193,10 +184,9 @@ def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
     known = known_errors.recognise(seen.launcher_lines)
     last = mpirun_words.programs_last_word(seen.launcher_lines) if ending.signal is None else None
     said = known[1] if known else last
+    tells_more = said is not None and "MPI_ABORT" not in said.upper()
     return Cause(
-        summary=_line(
-            Text("{what}: {why}", what=words, why=said) if said and "MPI_ABORT" not in said.upper() else words
-        ),
+        summary=_line(Text("{what}: {why}", what=words, why=said) if tells_more else words),
         rank=rank,
         host=host,
         exit_code=ending.code,
@@ -215,23 +205,16 @@ def _who_and_where(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -
         fitting = [number for number, where in planned.items() if host in (None, where)]
         rank = fitting[0] if len(fitting) == 1 else None
     if host is None and rank is not None:
-        host = _host_of(rank, seen) or planned.get(rank)
+        seen_on = (r.host.split(".", 1)[0] for r in seen.ranks if r.rank == rank)
+        host = next(seen_on, None) or planned.get(rank)
     return rank, host
 
 
 def _planned(job: Job, seen: Observed) -> dict[int, str]:
     """Rank -> host of the present attempt. Scaling the job since then did not move its ranks."""
-    attempt = seen.status.attempt
-    if job.elastic:
-        return {}
-    if job.worker is not None and attempt is not None and attempt.workers is not None:
-        job = replace(job, worker=replace(job.worker, replicas=attempt.workers))
-    planned = placement.expected(job, job.hosts, seen.machines) or ()
-    return {rank: placement.short(host) for rank, host in enumerate(planned)}
-
-
-def _hit_the_limit(exit_: Exit, host: str | None, seen: Observed) -> bool:
-    return exits.signal_of(exit_.code, exit_.signal) == exits.SIGKILL and host in seen.out_of_memory
+    hosts = placement.hosts_at_launch(job, seen.status.attempt)
+    planned = placement.expected(job, hosts, seen.machines) if not job.elastic else None
+    return {rank: placement.short(host) for rank, host in enumerate(planned or ())}
 
 
 def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
@@ -266,15 +249,6 @@ def _told(
         said = Text("it wrote nothing")
     words = Text("{who} {did}", who=Text("the launcher"), did=did)
     return Text("{what}: {why}", what=words, why=said) if said else words
-
-
-def _host_of(rank: int, seen: Observed) -> str | None:
-    return next((r.host.split(".", 1)[0] for r in seen.ranks if r.rank == rank), None)
-
-
-def _last(lines: Sequence[str]) -> str | None:
-    """The last line that says something: frames of dashes and equal signs do not."""
-    return next((line.strip() for line in reversed(lines) if any(c.isalnum() for c in line)), None)
 
 
 def _tail(lines: Sequence[str]) -> tuple[str, ...]:

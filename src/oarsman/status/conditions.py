@@ -1,4 +1,4 @@
-"""The algebra of conditions.
+"""The algebra of conditions, and sentences that they and events say.
 
 Other tools read these, so the upstream rules hold: setting what already stands changes nothing, a new
 reason renews the message but not the time of the transition, a changed condition moves to the end of
@@ -12,42 +12,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from oarsman.job.state import Condition
+from oarsman.text import sentence
+from oarsman.text.sentence import Text
 
 Conditions = tuple[Condition, ...]
-
-
-def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
-    return next((c for c in conditions if c.type == type_), None)
+_LONGEST: Final = 1024  # what Kubernetes accepts as the message of an event
 
 
 def put(
     conditions: Conditions, type_: str, status: bool, *, reason: str, message: str, at: datetime, refresh: bool = False
 ) -> Conditions:
     """The list with this condition set. `refresh`: a new message alone is a change too."""
-    present = find(conditions, type_)
+    present = next((c for c in conditions if c.type == type_), None)
     if present is None:
         added = Condition(type=type_, status=status, reason=reason, message=message, last_update_time=at, since=at)
         return (*conditions, added)
     same = (present.status, present.reason) == (status, reason)
     if same and not (refresh and present.message != message):
         return conditions
-    changed = replace(
-        present,
-        status=status,
-        reason=reason,
-        message=message,
-        last_update_time=at,
-        since=present.since if present.status == status else at,
-    )
+    since = present.since if present.status == status else at
+    changed = replace(present, status=status, reason=reason, message=message, last_update_time=at, since=since)
     return (*(c for c in conditions if c.type != type_), changed)
 
 
 def lower(conditions: Conditions, type_: str, *, reason: str, message: str, at: datetime) -> Conditions:
     """Turn a condition False if it is True; one that was never set stays unsaid."""
-    present = find(conditions, type_)
-    if present is None or not present.status:
+    present = next((c for c in conditions if c.type == type_ and c.status), None)
+    if present is None:
         return conditions
     (lowered,) = put((present,), type_, False, reason=reason, message=message, at=at)
     return tuple(lowered if c is present else c for c in conditions)  # what came to an end is not the latest news
@@ -55,3 +49,24 @@ def lower(conditions: Conditions, type_: str, *, reason: str, message: str, at: 
 
 def latest_time(conditions: Iterable[Condition]) -> datetime | None:
     return max((max(c.last_update_time, c.since) for c in conditions), default=None)
+
+
+# -- sentences; those that upstream also says, here and elsewhere, are kept word by word -----------------------
+def failed(key: str, why: str = "") -> str:
+    said = Text("MPIJob {key} has failed: {why}", key=key, why=why) if why else Text("MPIJob {key} has failed", key=key)
+    return cut(said)
+
+
+def restarting(number: int, summary: str, delay: int, allowed: int) -> str:
+    """`delay`: in seconds; `allowed`: how many attempts may fail before the job does."""
+    template = Text("attempt {number} failed: {why}; the next try starts in {delay} s, {allowed} left")
+    return cut(Text(template, number=number, why=summary, delay=delay, allowed=allowed))
+
+
+def queued(position: int, reason: str) -> str:
+    place = Text("number {position} in the queue", position=position) if position else Text("in the queue")
+    return cut(Text("{what}: {why}", what=place, why=reason) if reason else place)
+
+
+def cut(message: str) -> str:
+    return sentence.cut(message, _LONGEST)

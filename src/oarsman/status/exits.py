@@ -73,13 +73,8 @@ def tell(exit_: Exit) -> Ending:
     name = _SIGNALS.get(signal, Text("unknown"))
     words = Text("was killed by signal {number} ({name})", number=signal, name=name)
     if exit_.memory_limit_hit:
-        return Ending(
-            code=exit_.code,
-            signal=signal,
-            words=Text("{what}: {why}", what=words, why=Text("its memory limit was reached")),
-            hint=_MEMORY_HINT,
-            memory_limit_hit=True,
-        )
+        words = Text("{what}: {why}", what=words, why=Text("its memory limit was reached"))
+        return Ending(code=exit_.code, signal=signal, words=words, hint=_MEMORY_HINT, memory_limit_hit=True)
     if often := _OFTEN.get(signal):
         words = Text("{what}, {often}", what=words, often=often)
     return Ending(code=exit_.code, signal=signal, words=words, hint=_SIGNAL_HINTS.get(signal))

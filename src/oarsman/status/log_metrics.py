@@ -22,91 +22,42 @@ LOSS: Final = "loss"
 ITERATION_RATE: Final = "iterations/sec"
 
 # The part of the work that a number is about, as it is written first.
-_PARTS: Final = {
-    "train": "train",
+_PARTS: Final = {part: part for part in ("train", "val", "eval", "test", "lm", "total", "avg", "mean", "running")} | {
     "training": "train",
-    "val": "val",
     "valid": "val",
     "validation": "val",
-    "eval": "eval",
     "evaluation": "eval",
-    "test": "test",
-    "lm": "lm",
-    "total": "total",
-    "avg": "avg",
     "average": "avg",
-    "mean": "mean",
-    "running": "running",
 }
 _COUNTERS: Final = {
-    "step": (STEP, 0),
-    "global_step": (STEP, 0),
-    "train_step": (STEP, 0),
-    "training_step": (STEP, 0),
-    "iter": (STEP, 1),
-    "iteration": (STEP, 1),
-    "batch": (STEP, 2),
-    "batch_idx": (STEP, 2),
+    **dict.fromkeys(("step", "global_step", "train_step", "training_step"), (STEP, 0)),
+    **dict.fromkeys(("iter", "iteration"), (STEP, 1)),
+    **dict.fromkeys(("batch", "batch_idx"), (STEP, 2)),
     "micro_step": (STEP, 3),
     "epoch": (EPOCH, 0),
 }
 # What these words are before is a setting or something else: max step, packet loss.
 _LIMITS: Final = frozenset(
-    (
-        "max",
-        "maximum",
-        "min",
-        "minimum",
-        "num",
-        "number",
-        "warmup",
-        "per",
-        "every",
-        "each",
-        "save",
-        "log",
-        "resume",
-        "/",
-        "packet",
-        "data",
-        "precision",
-        "weight",
-        "hearing",
-        "initial",
-        "no",
-        "next",
-    )
+    {
+        *("max", "maximum", "min", "minimum", "num", "number", "warmup", "per", "every", "each", "save", "log", "/"),
+        *("resume", "packet", "data", "precision", "weight", "hearing", "initial", "no", "next"),
+    }
 )
 _NOT_COUNTING: Final = frozenset(("total", "eval", "val", "test", "avg", "average", "mean"))
 _PAIRS: Final = {("learning", "rate"): "lr", ("grad", "norm"): "grad_norm", ("gradient", "norm"): "grad_norm"}
 _LOSS: Final = re.compile(r"(?:[a-z0-9]+_){0,3}loss(?:_(?!scale|weight|coef|fn|func|type|rate)[a-z0-9]+){0,2}")
 _QUALITY: Final = re.compile(r"top_?\d{1,2}_acc(?:uracy)?|acc(?:uracy)?(?:@\d{1,3}|_top\d{1,2})?")
-_SAME: Final = {
+_SAME: Final = {name: name for name in ("lr", "perplexity", "grad_norm", "throughput")} | {
     "acc": "accuracy",
-    "lr": "lr",
     "learning_rate": "lr",
     "ppl": "perplexity",
-    "perplexity": "perplexity",
-    "grad_norm": "grad_norm",
     "gradient_norm": "grad_norm",
-    "throughput": "throughput",
 }
 _CHINESE_MEASURE: Final = re.compile(r".*?(训练|验证|测试)?集?的?(损失|准确率|精度|学习率|吞吐)(?:值|量|率)?")
 _CHINESE_PARTS: Final = {"训练": "train_", "验证": "val_", "测试": "test_", None: ""}
 _CHINESE_NAMES: Final = {"损失": LOSS, "准确率": "accuracy", "精度": "accuracy", "学习率": "lr", "吞吐": "throughput"}
-_THINGS: Final = {
-    "ima": "images",
-    "img": "images",
-    "sam": "samples",
-    "tok": "tokens",
-    "exa": "examples",
-    "seq": "sequences",
-    "wor": "words",
-    "ste": "steps",
-    "ite": "iterations",
-    "it": "iterations",
-    "its": "iterations",
-}
+_COUNTED: Final = ("images", "samples", "tokens", "examples", "sequences", "words", "steps", "iterations")
+_THINGS: Final = {name[:3]: name for name in _COUNTED} | {"img": "images", "it": "iterations", "its": "iterations"}
 
 
 class KnownMetric(NamedTuple):

@@ -72,8 +72,19 @@ _HYDRA_SAYS: Final = re.compile(r"\[(?:mpiexec|proxy:\S+)@[^\]]+\] ")
 
 def blamed(lines: Sequence[str]) -> NamedProcess | None:
     """The process that the launcher names as the one that failed first."""
-    text = re.sub(r"\s+", " ", " ".join(lines))
-    return _aborted(text) or _openmpi(text) or _hydra(text)
+    text = _on_one_line(lines)
+    if found := _ABORTED.search(text) or _HYDRA_ABORTED.search(text):
+        return NamedProcess(rank=int(found["rank"]), exit=Exit(code=int(found["code"]) & 0xFF), aborted=True)
+    if found := _SIGNALLED.search(text):
+        return NamedProcess(rank=int(found["rank"]), host=found["host"], exit=_signalled(int(found["signal"])))
+    if found := _EXITED.search(text):
+        return NamedProcess(rank=int(found["rank"]), exit=Exit(code=int(found["code"])))
+    return _hydra(text)
+
+
+def _on_one_line(lines: Sequence[str]) -> str:
+    """Launchers wrap their sentences."""
+    return re.sub(r"\s+", " ", " ".join(lines))
 
 
 def tells_of_a_rank(lines: Sequence[str]) -> bool:
@@ -81,7 +92,7 @@ def tells_of_a_rank(lines: Sequence[str]) -> bool:
 
     It leaves out which one if it hears that all ranks run only after one has failed: "running" overwrites "failed".
     """
-    return _ONE_FAILED.search(re.sub(r"\s+", " ", " ".join(lines))) is not None
+    return _ONE_FAILED.search(_on_one_line(lines)) is not None
 
 
 def last_word(lines: Sequence[str]) -> str | None:
@@ -125,28 +136,14 @@ def lost_its_peer(lines: Sequence[str]) -> bool:
 
 def lost_their_peers(lines: Sequence[str]) -> frozenset[int]:
     """The ranks of which Open MPI 5 reports that they ended because another one was gone."""
-    text = re.sub(r"\s+", " ", " ".join(lines))
-    return frozenset(int(found["rank"]) for found in _REPORTED_PEER_GONE.finditer(text))
+    return frozenset(int(found["rank"]) for found in _REPORTED_PEER_GONE.finditer(_on_one_line(lines)))
 
 
-def without_abort(lines: Sequence[str]) -> list[str]:
-    """What the program wrote itself; the library's remark that it was told to abort explains nothing."""
-    return [line for line in lines if not _HYDRA_ABORTED.search(line)]
-
-
-def _aborted(text: str) -> NamedProcess | None:
-    found = _ABORTED.search(text) or _HYDRA_ABORTED.search(text)
-    if found is None:
-        return None
-    return NamedProcess(rank=int(found["rank"]), exit=Exit(code=int(found["code"]) & 0xFF), aborted=True)
-
-
-def _openmpi(text: str) -> NamedProcess | None:
-    if found := _SIGNALLED.search(text):
-        return NamedProcess(rank=int(found["rank"]), host=found["host"], exit=_signalled(int(found["signal"])))
-    if found := _EXITED.search(text):
-        return NamedProcess(rank=int(found["rank"]), exit=Exit(code=int(found["code"])))
-    return None
+def own_last_word(lines: Sequence[str]) -> str | None:
+    """The last line of a rank's own that says something: the library's remark that it was told to abort explains
+    nothing, nor do frames of dashes and equal signs."""
+    own = (line.strip() for line in reversed(lines) if not _HYDRA_ABORTED.search(line))
+    return next((line for line in own if any(c.isalnum() for c in line)), None)
 
 
 def _hydra(text: str) -> NamedProcess | None:

@@ -38,7 +38,8 @@ def behind(paces: Mapping[int, Pace], now: datetime) -> Mapping[int, str]:
     """Reasons by rank, of those that are behind. `paces` has the ranks that run, and no others."""
     if len(paces) < 2:
         return {}
-    return {**_silent(paces, now), **_slow(paces)}  # where both are true, the step says more
+    found = {**_silent(paces, now), **_slow(paces)}  # where both are true, the step says more
+    return found if len(found) < len(paces) else {}  # one is silent, the other late: nobody goes on
 
 
 class _Crowd:
@@ -100,11 +101,8 @@ def _silent(paces: Mapping[int, Pace], now: datetime) -> dict[int, str]:
     for rank, silence in silences.items():
         others = -newest.median_without(-silence)
         if silence > max(patience, _LONGER_THAN_EVER * paces[rank].longest_gap) and others <= patience / 2:
-            found[rank] = Text(
-                "silent for {silence} s, the others wrote {others} s ago",
-                silence=f"{silence:.0f}",
-                others=f"{others:.0f}",
-            )
+            template = Text("silent for {silence} s, the others wrote {others} s ago")
+            found[rank] = Text(template, silence=f"{silence:.0f}", others=f"{others:.0f}")
     return found
 
 

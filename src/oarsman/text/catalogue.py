@@ -35,13 +35,9 @@ class Translator:
             return sentence
         if not isinstance(sentence, Text) or not sentence.arguments:
             return self(sentence)
-        return _filled(
-            self(sentence.template),
-            {
-                name: self.of(value) if isinstance(value, Text) else str(value)
-                for name, value in sentence.arguments.items()
-            },
-        )
+        given = sentence.arguments.items()
+        said = {name: self.of(value) if isinstance(value, Text) else str(value) for name, value in given}
+        return _filled(self(sentence.template), said)
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:

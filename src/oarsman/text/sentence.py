@@ -30,9 +30,8 @@ class Text(str):
     def __new__(cls, template: str, /, **values: object) -> Self:
         made = super().__new__(cls, template.format(**values) if values else template)
         made.template = template
-        made.arguments = {
-            name: value if isinstance(value, _ARGUMENTS) else str(value) for name, value in values.items()
-        }
+        given = values.items()
+        made.arguments = {name: value if isinstance(value, _ARGUMENTS) else str(value) for name, value in given}
         return made
 
     def __str__(self) -> str:
@@ -84,12 +83,12 @@ def quoted(word: str) -> str:
 
 def sentences(parts: Iterable[str]) -> str:
     """one; two; three"""
-    return _chain(parts, lambda first, rest: Text("{first}; {rest}", first=first, rest=rest))
+    return _chain(parts, Text("{first}; {rest}"))
 
 
 def listed(parts: Iterable[str]) -> str:
     """a, b, c"""
-    return _chain(parts, lambda first, rest: Text("{first}, {rest}", first=first, rest=rest))
+    return _chain(parts, Text("{first}, {rest}"))
 
 
 def all_of(parts: Sequence[str]) -> str:
@@ -124,6 +123,6 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _chain(parts: Iterable[str], join: Any) -> str:
+def _chain(parts: Iterable[str], template: str) -> str:
     backwards = list(parts)[::-1]
-    return reduce(lambda rest, first: join(first, rest), backwards) if backwards else ""
+    return reduce(lambda rest, first: Text(template, first=first, rest=rest), backwards) if backwards else ""

@@ -45,17 +45,11 @@ def _party(role: Role, slots: int) -> Party:
 def never(gang: Gang, empty: Sequence[Spot]) -> str:
     if not empty:
         return Text("the inventory has no hosts")
-    reason = (
-        _no_labels(gang, empty)
-        or _too_large(gang, empty)
-        or _too_much(gang, empty)
-        or _not_together(gang, empty)
-        or Text(
-            "even with nothing else on them, the hosts have room for {placed} of {all}",
-            placed=most_placed(gang, empty),
-            all=_counted(gang),
-        )
-    )
+    reason = _no_labels(gang, empty) or _too_large(gang, empty) or _too_much(gang, empty) or _not_together(gang, empty)
+    if reason is None:
+        placed, wanted = most_placed(gang, empty), _counted(gang)
+        template = Text("even with nothing else on them, the hosts have room for {placed} of {all}")
+        reason = Text(template, placed=placed, all=wanted)
     return with_way_out(reason, gang, empty)
 
 
@@ -64,10 +58,7 @@ def _parties(gang: Gang) -> list[tuple[str, Capacity, Party]]:
     worker = (Text("one worker"), gang.counted(gang.worker.need), gang.worker)
     both = Text("the launcher") if gang.launcher_apart else Text("the launcher and a worker")
     first = (both, gang.counted(gang.first.need), gang.first)
-    if not gang.workers:
-        return [first]
-    alike = first[1] == worker[1] and gang.first.selector == gang.worker.selector
-    return [worker] if alike else [worker, first]
+    return [worker, first] if gang.workers else [first]
 
 
 def _no_labels(gang: Gang, empty: Sequence[Spot]) -> str | None:
@@ -85,17 +76,11 @@ def _too_large(gang: Gang, empty: Sequence[Spot]) -> str | None:
             largest = max(those, key=lambda spot: spot.free[name])
             most = largest.free[name]
             if need[name] > most:
-                has = (
-                    Text("{host} has most: {n}", host=largest.machine.name, n=number(name, most))
-                    if most
-                    else Text("none has any")
-                )
-                template = (
-                    Text("no host with its labels has {need} for {who} ({most})")
-                    if party.selector
-                    else Text("no host has {need} for {who} ({most})")
-                )
-                return Text(template, need=named(name, need[name]), who=who, most=has)
+                has = Text("{host} has most: {n}", host=largest.machine.name, n=number(name, most))
+                of_all = Text("no host has {need} for {who} ({most})")
+                of_some = Text("no host with its labels has {need} for {who} ({most})")
+                said = {"need": named(name, need[name]), "who": who, "most": has if most else Text("none has any")}
+                return Text(of_some if party.selector else of_all, **said)
     return None
 
 
@@ -105,11 +90,9 @@ def _too_much(gang: Gang, empty: Sequence[Spot]) -> str | None:
     needs, whole = gang.counted(gang.whole), total(spot.free for spot in _taking(empty, gang.first))
     for name in _RESOURCES:
         if needs[name] > whole[name]:
-            template = (
-                Text("asks for {asked}, the hosts with its labels have {whole}")
-                if gang.first.selector
-                else Text("asks for {asked}, the hosts have {whole}")
-            )
+            of_all = Text("asks for {asked}, the hosts have {whole}")
+            of_some = Text("asks for {asked}, the hosts with its labels have {whole}")
+            template = of_some if gang.first.selector else of_all
             return Text(template, asked=named(name, needs[name]), whole=number(name, whole[name]))
     return None
 
@@ -117,12 +100,9 @@ def _too_much(gang: Gang, empty: Sequence[Spot]) -> str | None:
 def _not_together(gang: Gang, empty: Sequence[Spot]) -> str | None:
     for who, need, party in _parties(gang):
         if not any(spot.free.fitting(need) for spot in _taking(empty, party)):
-            template = (
-                Text("no host with its labels has {needs} together for {who}")
-                if party.selector
-                else Text("no host has {needs} together for {who}")
-            )
-            return Text(template, needs=_amounts(need), who=who)
+            of_all = Text("no host has {needs} together for {who}")
+            of_some = Text("no host with its labels has {needs} together for {who}")
+            return Text(of_some if party.selector else of_all, needs=all_named(need, _AS_ASKED), who=who)
     return None
 
 
@@ -166,11 +146,9 @@ def _too_few(asked: str, fit: int, single: bool, full: str) -> str:
         fits = Text("it does not fit now")
     else:
         fits = Text("{n} fit now", n=fit) if fit > 1 else Text("1 fits now") if fit else Text("none fits now")
-    return (
-        Text("needs {asked}; {fits}: {full}", asked=asked, fits=fits, full=full)
-        if full
-        else Text("needs {asked}; {fits}", asked=asked, fits=fits)
-    )
+    if not full:
+        return Text("needs {asked}; {fits}", asked=asked, fits=fits)
+    return Text("needs {asked}; {fits}: {full}", asked=asked, fits=fits, full=full)
 
 
 def _full(gang: Gang, wanted: int, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share]]) -> str:
@@ -230,8 +208,4 @@ def _workers(gang: Gang) -> str:
 
 def _with(who: str, need: Capacity, number: int) -> str:
     template = Text("{who} with {each} each") if number > 1 else Text("{who} with {each}")
-    return Text(template, who=who, each=_amounts(need))
-
-
-def _amounts(need: Capacity) -> str:
-    return all_named(need, _AS_ASKED)
+    return Text(template, who=who, each=all_named(need, _AS_ASKED))

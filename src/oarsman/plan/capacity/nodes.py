@@ -57,19 +57,15 @@ def _never(gang: Gang, empty: Sequence[Spot]) -> str:
     for word, party in _parties(gang):
         those = [spot for spot in empty if spot.machine.takes(party)]
         if not those:
-            return Text(
-                "no node takes the {role}: none has the labels and taints that its template allows for", role=word
-            )
+            template = Text("no node takes the {role}: none has the labels and taints that its template allows for")
+            return Text(template, role=word)
         if not any(spot.free.fitting(party.need) for spot in those):
             return _too_large(word, party.need, those)
     whole = total(spot.free for spot in empty)
     for name, amount in gang.whole.items():
         if amount > whole[name]:
-            return Text(
-                "needs {need}, all nodes together have {whole}",
-                need=named(name, amount),
-                whole=plain(name, whole[name]),
-            )
+            need, have = named(name, amount), plain(name, whole[name])
+            return Text("needs {need}, all nodes together have {whole}", need=need, whole=have)
     return _some(Text("even with nothing else on them, the nodes have room for {placed} of {all}"), gang, empty)
 
 
@@ -108,16 +104,16 @@ def _short(gang: Gang, spots: Sequence[Spot], shares: Mapping[str, Sequence[Shar
             need=named(name, amount),
             free=plain(name, free[name]),
             whole=plain(name, whole[name]),
-            held=held_by(_by_key(held, name), partial(plain, name), jobs=True),
+            held=held_by(
+                total(Capacity({share.key: share.amounts[name]}) for share in held).items(),
+                partial(plain, name),
+                jobs=True,
+            ),
         )
         for name, amount in gang.whole.items()
         if amount > free[name]
     ]
     return sentences(missing) or _scattered(gang, ready, free, whole)
-
-
-def _by_key(held: Iterable[Share], name: str) -> Iterable[tuple[str, Decimal]]:
-    return total(Capacity({share.key: share.amounts[name]}) for share in held).items()
 
 
 def _scattered(gang: Gang, ready: Sequence[Spot], free: Capacity, whole: Capacity) -> str:
@@ -132,18 +128,11 @@ def _scattered(gang: Gang, ready: Sequence[Spot], free: Capacity, whole: Capacit
             return Text("no node that is ready takes the {role}", role=word)
         for name, amount in party.need.items():
             if all(spot.free[name] < amount for spot in those):
-                return Text(
-                    "{free} are free, but no node has the {need} that the {role} asks for",
-                    free=named(name, free[name]),
-                    need=plain(name, amount),
-                    role=word,
-                )
+                template = Text("{free} are free, but no node has the {need} that the {role} asks for")
+                return Text(template, free=named(name, free[name]), need=plain(name, amount), role=word)
         if not any(spot.free.fitting(party.need) for spot in those):
-            return Text(
-                "no node has {needs} free at the same time, which the {role} asks for",
-                needs=_all_named(party.need),
-                role=word,
-            )
+            template = Text("no node has {needs} free at the same time, which the {role} asks for")
+            return Text(template, needs=_all_named(party.need), role=word)
     return _some(Text("there is room for {placed} of {all}: what is free is scattered over the nodes"), gang, ready)
 
 
@@ -165,16 +154,13 @@ def _by_quota(counted: Capacity, quotas: Iterable[Quota]) -> tuple[str, str]:
     for quota in quotas:
         for name, hard in quota.hard.items():
             need, left, what = counted[name], hard - quota.used[name], name.removeprefix("requests.")
-            said = {"quota": quota.name, "space": quota.namespace, "hard": plain(what, hard)}
+            allowed, needed = plain(what, hard), named(what, need)
+            said = {"quota": quota.name, "space": quota.namespace, "hard": allowed, "need": needed}
             if need > hard:
-                return Text(
-                    "needs {need}, the quota {quota} of namespace {space} allows {hard}", need=named(what, need), **said
-                ), ""
+                return Text("needs {need}, the quota {quota} of namespace {space} allows {hard}", **said), ""
             if need > left and not later:
-                later = Text(
-                    "needs {need}, the quota {quota} of namespace {space} allows {hard} and {left} of it are left",
-                    need=named(what, need),
-                    left=plain(what, max(left, Decimal(0))),
-                    **said,
+                template = Text(
+                    "needs {need}, the quota {quota} of namespace {space} allows {hard} and {left} of it are left"
                 )
+                later = Text(template, left=plain(what, max(left, Decimal(0))), **said)
     return "", later

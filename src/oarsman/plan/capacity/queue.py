@@ -114,9 +114,8 @@ def room_left(running: Iterable[Placed], machines: Sequence[Machine]) -> tuple[C
 def _behind(asker: Gang, blocker: Gang | None) -> str:
     assert blocker is not None
     who = blocker.key if asker.may_name(blocker.owner) else Text("a job of somebody else")
-    return Text(
-        "waits behind {who}, which has waited {minutes} min", who=who, minutes=int(blocker.waited.total_seconds() // 60)
-    )
+    minutes = int(blocker.waited.total_seconds() // 60)
+    return Text("waits behind {who}, which has waited {minutes} min", who=who, minutes=minutes)
 
 
 class Room:
@@ -129,10 +128,8 @@ class Room:
         self.shares: dict[str, list[Share]] = {}  # by machine
         self._site = site
         self._empty = emptied(machines)
-        self._spots = {
-            machine.name: Spot(machine=machine, free=best.free)
-            for machine, best in zip(machines, self._empty, strict=True)
-        }
+        pairs = zip(machines, self._empty, strict=True)
+        self._spots = {machine.name: Spot(machine=machine, free=best.free) for machine, best in pairs}
         self._never: dict[object, str] = {}  # by how many machines there are, and what is asked of them
         self._short: dict[object, str] = {}  # by what is asked, until somebody takes something
         for job in running:

@@ -14,7 +14,7 @@ from oarsman import names
 from oarsman.job.state import Cause, QueuePlace
 from oarsman.plan import finish
 from oarsman.plan.turn import Turn
-from oarsman.status import messages
+from oarsman.status import conditions
 from oarsman.text.sentence import Text
 
 # Objects of an earlier job of the same name are often still on their way out.
@@ -25,7 +25,7 @@ def unsupported(turn: Turn) -> Turn:
     what = turn.seen.unsupported
     if what is None or _begun(turn):
         return turn
-    return finish.fail(turn, names.REASON_UNSUPPORTED, messages.failed(turn.job.key, what), Cause(summary=what))
+    return finish.fail(turn, names.REASON_UNSUPPORTED, conditions.failed(turn.job.key, what), Cause(summary=what))
 
 
 def refused(turn: Turn) -> Turn:
@@ -44,8 +44,8 @@ def conflict(turn: Turn) -> Turn:
     due = (created.since if created else turn.now) + CONFLICT_PATIENCE
     if turn.now < due:
         return turn.wake_at(due).end()
-    message = messages.conflict(what)
-    return finish.fail(turn, names.REASON_CONFLICT, message, Cause(summary=message))
+    message = Text("Resource {what} already exists and is not managed by MPIJob", what=what)
+    return finish.fail(turn, names.REASON_CONFLICT, message)
 
 
 def admit(turn: Turn) -> Turn:
@@ -53,10 +53,9 @@ def admit(turn: Turn) -> Turn:
     if _begun(turn) or answer.admitted:
         return _admitted(turn)
     if answer.impossible:
-        return finish.fail(
-            turn, answer.about, messages.failed(turn.job.key, answer.reason), Cause(summary=answer.reason)
-        )
-    message = messages.queued(answer.position, answer.reason)
+        message = conditions.failed(turn.job.key, answer.reason)
+        return finish.fail(turn, answer.about, message, Cause(summary=answer.reason))
+    message = conditions.queued(answer.position, answer.reason)
     if not turn.status.is_true(names.QUEUED):
         turn = turn.tell(answer.about, message)
     turn = turn.become(queue=QueuePlace(position=answer.position, reason=answer.reason))

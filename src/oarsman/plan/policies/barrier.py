@@ -23,7 +23,7 @@ from oarsman.plan import attempts, finish
 from oarsman.plan.actions import CreateLauncher
 from oarsman.plan.policies import elastic, replacement
 from oarsman.plan.turn import Turn, usable
-from oarsman.status import messages
+from oarsman.status import conditions
 from oarsman.text.sentence import Text
 
 SOON: Final = timedelta(seconds=15)  # a start that takes longer is looked at again, to tell what it waits for
@@ -37,10 +37,8 @@ _STATES: Final = {
 
 def hopeless(turn: Turn) -> Turn:
     """A worker that says itself why nobody will ever log in to it: the next of its kind would say the same."""
-    if turn.launcher is not None and turn.launcher.phase is Phase.RUNNING:
-        return turn
     dead = [w for w in turn.seen.workers if w.phase is Phase.FAILED and w.reason == names.REASON_BARRIER]
-    if not dead:
+    if not dead or (turn.launcher is not None and turn.launcher.phase is Phase.RUNNING):
         return turn
     return not_ready(turn, Text("{host}: {why}", host=dead[0].name, why=dead[0].message), dead[0].name)
 
@@ -55,9 +53,10 @@ def launch(turn: Turn) -> Turn:
     retry_at = turn.status.retry_at
     if retry_at is not None and turn.now < retry_at:
         return turn.wake_at(retry_at)
-    if waiting is not None and not (_may_hold(turn) and waiting.coming):
+    may_hold = turn.seen.launcher_holds and turn.job.launcher_creation is LauncherCreation.AT_STARTUP
+    if waiting is not None and not (may_hold and waiting.coming):
         return _wait(turn, waiting)
-    number = attempts.next_number(turn)
+    number = turn.status.attempt.number + 1 if turn.status.attempt else 1
     turn = elastic.publish(turn.prepare(), turn.job.hosts).do(CreateLauncher(number))
     return attempts.launched(turn, number, turn.now, turn.job.workers, held=waiting is not None)
 
@@ -67,8 +66,7 @@ def hold(turn: Turn) -> Turn:
     launcher = turn.launcher
     if launcher is None or launcher.phase is not Phase.PENDING:
         return turn
-    waiting = _waiting_for(turn) or _waiting_for_launcher(turn, launcher)
-    return _wait(turn, waiting)
+    return _wait(turn, _waiting_for(turn) or _waiting_for_launcher(turn, launcher))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +82,6 @@ class _Waiting:
     died: bool = False  # it will be replaced, and its successor may die as well
 
 
-def _may_hold(turn: Turn) -> bool:
-    return turn.seen.launcher_holds and turn.job.launcher_creation is LauncherCreation.AT_STARTUP
-
-
 def _waiting_for(turn: Turn) -> _Waiting | None:
     """The first host that is not ready; one that must go away first before all others."""
     found = [waiting for index in range(turn.job.workers) if (waiting := _worker(turn, index)) is not None]
@@ -95,7 +89,7 @@ def _waiting_for(turn: Turn) -> _Waiting | None:
 
 
 def _worker(turn: Turn, index: int) -> _Waiting | None:
-    worker = turn.worker(index)
+    worker = turn.seen.worker(index)
     if worker is None:
         return _Waiting(host=turn.job.worker_host(index), because=Text("it does not exist yet"), coming=True)
     if usable(worker):
@@ -143,12 +137,13 @@ def _wait(turn: Turn, waiting: _Waiting) -> Turn:
     patience = turn.seen.patience
     if turn.now < since + patience:
         return turn.wake_at(since + min(SOON, patience) if turn.now < since + SOON else since + patience)
-    waited = messages.duration(patience)
-    return not_ready(
-        turn,
-        Text("{host} was not ready after {waited}: {why}", host=waiting.host, waited=waited, why=waiting.because),
-        waiting.host,
-    )
+    host, why, waited = waiting.host, waiting.because, duration(patience)
+    return not_ready(turn, Text("{host} was not ready after {waited}: {why}", host=host, waited=waited, why=why), host)
+
+
+def duration(span: timedelta) -> str:
+    seconds = int(span.total_seconds())
+    return Text("{n} min", n=seconds // 60) if seconds % 60 == 0 and seconds else Text("{n} s", n=seconds)
 
 
 def not_ready(turn: Turn, summary: str, host: str) -> Turn:
@@ -161,7 +156,7 @@ def _tell(turn: Turn, waiting: _Waiting) -> Turn:
         return turn
     if not waiting.died and waiting.since is not None and turn.now < waiting.since + SOON:
         return turn.wake_at(waiting.since + SOON)  # most waits are over by then
-    message = messages.cut(Text("{host}: {why}", host=waiting.host, why=waiting.because))
+    message = conditions.cut(Text("{host}: {why}", host=waiting.host, why=waiting.because))
     reason = names.REASON_WAITING if waiting.for_room else names.REASON_BARRIER
     if not turn.status.is_true(names.QUEUED):
         turn = turn.tell(reason, message, warning=not waiting.for_room)

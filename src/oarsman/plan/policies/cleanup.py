@@ -30,11 +30,14 @@ _PATIENCE: Final = timedelta(seconds=1)  # between two looks at members that are
 
 def clean_up(turn: Turn) -> Turn:
     """Only for a job whose end is on record: members are the evidence of how it ended."""
-    turn = _launcher(turn)
-    for worker in turn.seen.workers:
-        if not worker.terminating and _worker_goes(turn, worker):
-            turn = turn.do(DeleteWorker(worker.index))
-    return _dismantle(turn)
+    launcher, everything = turn.seen.launcher, turn.job.run_policy.clean_pod_policy is CleanPodPolicy.ALL
+    if launcher is not None and not launcher.terminating and (everything or not launcher.phase.ended):
+        turn = turn.do(DeleteLauncher(launcher.attempt))
+    turn = turn.do(*(DeleteWorker(w.index) for w in turn.seen.workers if not w.terminating and _worker_goes(turn, w)))
+    if not under_way(turn):
+        return turn
+    members = (*turn.seen.workers, *((launcher,) if launcher else ()))
+    return turn.do(Dismantle()) if all(m.phase.ended for m in members) else turn.again(_PATIENCE)
 
 
 def end_all(turn: Turn) -> Turn:
@@ -46,45 +49,23 @@ def end_all(turn: Turn) -> Turn:
     return elastic.withdraw(turn, living).do(*(DeleteWorker(w.index) for w in living))
 
 
-def _launcher(turn: Turn) -> Turn:
-    launcher = turn.seen.launcher
-    if launcher is None or launcher.terminating:
-        return turn
-    if _lives(launcher) or turn.job.run_policy.clean_pod_policy is CleanPodPolicy.ALL:
-        return turn.do(DeleteLauncher(launcher.attempt))
-    return turn
-
-
 def _worker_goes(turn: Turn, worker: Member) -> bool:
     policy = turn.job.run_policy.clean_pod_policy
     if policy is CleanPodPolicy.ALL or worker.index >= turn.job.workers:
         return True
-    living_go = policy is CleanPodPolicy.RUNNING or not turn.seen.keeps_idle_members or _ended_by_force(turn)
+    failed = turn.status.condition(names.FAILED)
+    by_force = failed is not None and failed.status and failed.reason in _BY_FORCE
+    living_go = policy is CleanPodPolicy.RUNNING or not turn.seen.keeps_idle_members or by_force
     return living_go and not worker.phase.ended
 
 
-def _ended_by_force(turn: Turn) -> bool:
-    failed = turn.status.condition(names.FAILED)
-    return failed is not None and failed.status and failed.reason in _BY_FORCE
-
-
 def under_way(turn: Turn) -> bool:
-    """Whether something is left that the engine dismantles."""
-    return not turn.seen.keeps_idle_members and _prepared(turn)
+    """Whether something is left that the engine dismantles.
 
-
-def _dismantle(turn: Turn) -> Turn:
-    if not under_way(turn):
-        return turn
-    members = (*turn.seen.workers, *((turn.seen.launcher,) if turn.seen.launcher else ()))
-    if any(not m.phase.ended for m in members):
-        return turn.again(_PATIENCE)
-    return turn.do(Dismantle())
-
-
-def _prepared(turn: Turn) -> bool:
-    """Hosts are first published together with the preparation, so the list is a mark of it where no better is."""
-    return turn.seen.published_hosts is not None if turn.seen.prepared is None else turn.seen.prepared
+    Hosts are first published together with the preparation, so the list is a mark of it where no better is.
+    """
+    prepared = turn.seen.published_hosts is not None if turn.seen.prepared is None else turn.seen.prepared
+    return prepared and not turn.seen.keeps_idle_members
 
 
 def _lives(member: Member) -> bool:

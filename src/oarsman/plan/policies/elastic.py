@@ -68,18 +68,13 @@ def follow_edits(turn: Turn) -> Turn:
 
 def tell_scaling(turn: Turn) -> Turn:
     """One event per edit of the replicas; the generation tells an edit from a worker that is missing."""
-    before = _workers_before(turn)
-    if not _edited(turn) or not before or before == turn.job.workers:
+    job, listed = turn.job, sum(h != turn.job.launcher_host for h in turn.seen.published_hosts or ())
+    before = max(listed, *(w.index + 1 for w in turn.seen.workers), 0)
+    edited = 0 < turn.seen.status.observed_generation < job.generation
+    if not edited or not before or before == job.workers:
         return turn
-    return turn.tell(
-        names.REASON_SCALED,
-        Text(
-            "MPIJob {key} is scaled from {before} to {after} workers",
-            key=turn.job.key,
-            before=before,
-            after=turn.job.workers,
-        ),
-    )
+    template = Text("MPIJob {key} is scaled from {before} to {after} workers")
+    return turn.tell(names.REASON_SCALED, Text(template, key=job.key, before=before, after=job.workers))
 
 
 def tell_outdated(turn: Turn) -> Turn:
@@ -91,12 +86,3 @@ def tell_outdated(turn: Turn) -> Turn:
             turn = turn.tell(names.REASON_OUTDATED, message, warning=True)
         return turn.say(names.OUTDATED, True, names.REASON_OUTDATED, message, refresh=True)
     return turn.unsay(names.OUTDATED, names.REASON_OUTDATED, Text("all members are as asked for"))
-
-
-def _edited(turn: Turn) -> bool:
-    return 0 < turn.seen.status.observed_generation < turn.job.generation
-
-
-def _workers_before(turn: Turn) -> int:
-    listed = sum(h != turn.job.launcher_host for h in turn.seen.published_hosts or ())
-    return max(listed, *(w.index + 1 for w in turn.seen.workers), 0)

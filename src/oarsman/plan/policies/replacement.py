@@ -43,7 +43,11 @@ def keep_the_gang(turn: Turn) -> Turn:
     turn = turn.prepare()
     if turn.published is None:
         turn = turn.do(PublishHosts(()))  # marks that something was prepared; see cleanup
-    turn = _tell_vanished(turn, missing)
+    # One that was listed for an attempt and is not there has vanished; others are simply new.
+    listed = set(turn.seen.published_hosts or ()) if turn.status.attempt is not None else set()
+    for host in (turn.job.worker_host(i) for i in missing):
+        if host in listed:
+            turn = _tell_replaced(turn, host, Text("it vanished"))
     return turn.do(*(CreateWorker(i) for i in missing))
 
 
@@ -56,26 +60,17 @@ def _take_away_the_dead(turn: Turn) -> Turn:
             turn = turn.wake_at(due)
             continue
         turn = elastic.withdraw(turn, (worker,)).do(DeleteWorker(worker.index))
-        message = Text("{host} is replaced: {why}", host=worker.name, why=what_befell(worker))
-        turn = turn.tell(names.REASON_WORKER_REPLACED, message, warning=True)
+        turn = _tell_replaced(turn, worker.name, what_befell(worker))
     return turn
 
 
-def _tell_vanished(turn: Turn, missing: list[int]) -> Turn:
-    """A worker that was listed for an attempt and is not there has vanished; others are simply new."""
-    listed = set(turn.seen.published_hosts or ()) if turn.attempt is not None else set()
-    for host in (turn.job.worker_host(i) for i in missing):
-        if host in listed:
-            turn = turn.tell(
-                names.REASON_WORKER_REPLACED,
-                Text("{host} is replaced: {why}", host=host, why=Text("it vanished")),
-                warning=True,
-            )
-    return turn
+def _tell_replaced(turn: Turn, host: str, why: str) -> Turn:
+    message = Text("{host} is replaced: {why}", host=host, why=why)
+    return turn.tell(names.REASON_WORKER_REPLACED, message, warning=True)
 
 
 def _loss(turn: Turn, index: int) -> Lost | None:
-    worker = turn.worker(index)
+    worker = turn.seen.worker(index)
     host = turn.job.worker_host(index)
     if worker is None:
         return Lost(host=host, reason=VANISHED, words=Text("it vanished"))

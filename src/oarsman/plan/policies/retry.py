@@ -20,12 +20,12 @@ from oarsman import names
 from oarsman.backoff import Backoff
 from oarsman.job.job import Job, RestartPolicy
 from oarsman.job.observed import Exit, Phase
-from oarsman.job.state import Attempt, Cause
+from oarsman.job.state import Cause
 from oarsman.plan import attempts, finish
 from oarsman.plan.actions import DeleteLauncher
 from oarsman.plan.policies import barrier, replacement
 from oarsman.plan.turn import Turn
-from oarsman.status import causes, messages
+from oarsman.status import causes, conditions
 from oarsman.text.sentence import Text
 
 DEFAULT_LIMIT: Final = 6
@@ -80,22 +80,16 @@ def _not_started(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...] = ()) -
 
     Workers that end by themselves, time after time, get no more time than the start barrier gives.
     """
-    before = list(itertools.takewhile(_never_began, reversed(turn.status.attempts[:-1])))
-    began = min((a.started for a in (*turn.status.attempts[-1:], *before) if a.started), default=turn.now)
+    *earlier, present = turn.status.attempts
+    before = list(itertools.takewhile(lambda a: a.outcome == attempts.NOT_STARTED, reversed(earlier)))
+    began = min((a.started for a in (present, *before) if a.started), default=turn.now)
     by_itself = bool(lost) and all(worker.reason not in _TAKEN_AWAY for worker in lost)
     if by_itself and turn.now >= began + turn.seen.patience:
         return barrier.not_ready(turn, cause.summary, cause.host or "")
     turn = attempts.close(turn, attempts.NOT_STARTED, cause=cause).become(cause=cause)
     turn = turn.become(retry_at=turn.now + delay(len(before) + 1)) if before else turn
-    return (
-        turn.tell(names.REASON_RESTARTING, messages.cut(Text("not started: {why}", why=cause.summary)), warning=True)
-        .again()
-        .end()
-    )
-
-
-def _never_began(attempt: Attempt) -> bool:
-    return attempt.outcome == attempts.NOT_STARTED
+    message = conditions.cut(Text("not started: {why}", why=cause.summary))
+    return turn.tell(names.REASON_RESTARTING, message, warning=True).again().end()
 
 
 def clear_away(turn: Turn) -> Turn:
@@ -112,9 +106,9 @@ def _verdict(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...]) -> Turn:
     permanent = _permanent(turn.job, ended.exit if ended else None, lost)
     if permanent or failures > limit(turn.job):
         return _give_up(turn, cause, failures, lost, permanent=permanent)
-    number = turn.attempt.number if turn.attempt else failures
+    number = turn.status.attempt.number if turn.status.attempt else failures
     wait = delay(failures)
-    message = messages.restarting(number, cause.summary, int(wait.total_seconds()), limit(turn.job) + 1 - failures)
+    message = conditions.restarting(number, cause.summary, int(wait.total_seconds()), limit(turn.job) + 1 - failures)
     at = ended.finished_at if ended and ended.phase.ended else None
     turn = attempts.close(turn, attempts.FAILED, at=at, cause=cause)
     turn = turn.become(cause=cause, retry_at=turn.now + wait)
@@ -127,12 +121,12 @@ def _give_up(turn: Turn, cause: Cause, failures: int, lost: tuple[causes.Lost, .
     key = turn.job.key
     if limit(turn.job) and not permanent:
         why = Text("after {count} attempts: {why}", count=failures, why=cause.summary)
-        return finish.fail(turn, names.REASON_BACKOFF, messages.failed(key, why), cause)
+        return finish.fail(turn, names.REASON_BACKOFF, conditions.failed(key, why), cause)
     reason = names.REASON_FAILED
     if cause.host is not None and any(w.host == cause.host for w in lost):
         evicted = any(w.reason == "Evicted" for w in lost)
         reason = names.REASON_EVICTED if evicted else names.REASON_HOST_LOST
-    return finish.fail(turn, reason, messages.failed(key, cause.summary), cause)
+    return finish.fail(turn, reason, conditions.failed(key, cause.summary), cause)
 
 
 def _permanent(job: Job, ended: Exit | None, lost: tuple[causes.Lost, ...]) -> bool:

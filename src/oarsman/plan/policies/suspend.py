@@ -13,7 +13,7 @@ from oarsman.plan import attempts
 from oarsman.plan.actions import DeleteLauncher, DeleteWorker
 from oarsman.plan.policies import elastic
 from oarsman.plan.turn import Turn
-from oarsman.status import messages
+from oarsman.text.sentence import Text
 
 
 def suspend(turn: Turn) -> Turn:
@@ -25,14 +25,14 @@ def suspend(turn: Turn) -> Turn:
 
 
 def _conditions(turn: Turn) -> Turn:
-    key = turn.job.key
+    suspended, not_running = Text("MPIJob suspended"), Text("MPIJob {key} is suspended.", key=turn.job.key)
     if not turn.status.is_true(names.SUSPENDED):
-        turn = turn.tell(names.REASON_SUSPENDED, messages.SUSPENDED)
+        turn = turn.tell(names.REASON_SUSPENDED, suspended)
     turn = attempts.close(turn, attempts.SUSPENDED).become(start_time=None, retry_at=None, queue=None)
-    turn = turn.say(names.RUNNING, False, names.REASON_SUSPENDED, messages.not_running_suspended(key))
-    turn = turn.say(names.SUSPENDED, True, names.REASON_SUSPENDED, messages.SUSPENDED)
+    turn = turn.say(names.RUNNING, False, names.REASON_SUSPENDED, not_running)
+    turn = turn.say(names.SUSPENDED, True, names.REASON_SUSPENDED, suspended)
     for type_ in (names.RESTARTING, names.QUEUED):
-        turn = turn.unsay(type_, names.REASON_SUSPENDED, messages.not_running_suspended(key))
+        turn = turn.unsay(type_, names.REASON_SUSPENDED, not_running)
     return turn
 
 
@@ -48,5 +48,5 @@ def _take_back(turn: Turn) -> Turn:
 def _resume(turn: Turn) -> Turn:
     if not turn.status.is_true(names.SUSPENDED):
         return turn
-    turn = turn.say(names.SUSPENDED, False, names.REASON_RESUMED, messages.RESUMED)
-    return turn.tell(names.REASON_RESUMED, messages.RESUMED)
+    resumed = Text("MPIJob resumed")
+    return turn.say(names.SUSPENDED, False, names.REASON_RESUMED, resumed).tell(names.REASON_RESUMED, resumed)
