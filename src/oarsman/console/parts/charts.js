@@ -65,10 +65,13 @@ export default {
           this.panels.push({ id, title, newest: "" });
         }
         if (whole) Object.assign(kept, { x, lines: new Map() });
+        const known = kept.lines.size;
         for (const [name, points] of Object.entries(lines)) {
           const line = [...(kept.lines.get(name) || []), ...points];
           kept.lines.set(name, line.length > KEPT ? line.slice(-KEPT) : line);
         }
+        // By name, whichever host was measured first.
+        if (kept.lines.size > known) kept.lines = new Map([...kept.lines].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true })));
         const panel = this.panels.find((one) => one.id === id);
         panel.newest = this.newest(kept);
         this.$nextTick(() => this.draw(panel));
