@@ -207,6 +207,10 @@ def test_patterns_that_people_write_are_taken(metric: str) -> None:
     assert pattern_of(metric).groups == 1
 
 
+def test_a_bracket_in_a_comment_of_a_pattern_closes_nothing() -> None:
+    assert pattern_of("(?x) ([0-9.]+) # :)").groups == 1
+
+
 @pytest.mark.parametrize(
     ("name", "index"),
     [

@@ -14,7 +14,7 @@ from oarsman.job.job import (
     Volume,
     VolumeMount,
 )
-from oarsman.manifest import documents, job_checked_before, job_from_document, load
+from oarsman.manifest import documents, job_checked_before, job_from_document, load, sketch
 from tests.builders import T0
 
 
@@ -278,6 +278,12 @@ def test_a_variable_of_the_container_is_read_into_the_launch_line() -> None:
     assert one(text).launch.processes == 3
 
 
+@pytest.mark.parametrize("source", ["fieldRef: {fieldPath: metadata.uid}", "secretKeyRef: {name: a, key: b}"])
+def test_a_variable_whose_value_is_elsewhere_stays_as_it_is_written(source: str) -> None:
+    text = command(f"[mpirun, -np, $(NP), -x, A, ./pi]\n            env: [{{name: NP, valueFrom: {{{source}}}}}]")
+    assert one(text).launch.options == ("-np", "$(NP)", "-x", "A")
+
+
 def test_several_documents_and_lists_hold_several_jobs() -> None:
     second = V2BETA1.replace("name: pi\n", "name: pj\n", 1)
     assert [job.name for job in load(f"---\n{V2BETA1}---\n\n---\n{second}")] == ["pi", "pj"]
@@ -340,3 +346,12 @@ def test_what_cannot_be_read_is_told_like_any_other_mistake(document) -> None:
     with pytest.raises(ManifestError) as checked:
         job_from_document(document)
     assert told.value.problems == checked.value.problems
+
+
+def test_of_a_document_that_is_no_job_as_much_is_shown_as_there_is() -> None:
+    container = {"name": "c", "image": "i", "command": ["sh"], "args": ["-c", 1]}
+    role = {"replicas": 3, "template": {"spec": {"containers": [container]}}}
+    metadata = {"name": "a", "namespace": "b", "creationTimestamp": T0.isoformat()}
+    found = sketch({"metadata": metadata, "spec": {"mpiReplicaSpecs": {"Launcher": role, "Worker": role}}})
+    assert (found.key, found.generation, found.created_at) == ("b/a", 1, T0)
+    assert (found.launcher.replicas, found.workers, found.launcher.container.argv) == (1, 3, ("sh", "-c"))

@@ -7,10 +7,11 @@ import pytest
 from oarsman import names
 from oarsman.job.job import Implementation, Job
 from oarsman.job.launch import LaunchLine
-from oarsman.job.observed import Phase, RankReport
+from oarsman.job.observed import Observed, Phase, RankReport
+from oarsman.job.state import Attempt
 from oarsman.plan import placement
 from oarsman.plan.reconcile import reconcile
-from tests.builders import MPIRUN, a_job, a_launcher, a_rank, at, running
+from tests.builders import MPIRUN, a_job, a_launcher, a_rank, a_status, a_worker, at, running
 
 PLAIN = a_job(launch=MPIRUN)
 UNKNOWN = a_job(launch=replace(MPIRUN, oversubscribe=True))
@@ -208,3 +209,21 @@ def test_a_rank_belongs_to_the_host_whose_slot_it_has(machines: dict[int, str], 
 
 def test_nobody_knows_where_ranks_go_that_no_launch_line_tells() -> None:
     assert placement.planned(a_job(launch=None)) == ()
+
+
+def test_scaling_a_job_does_not_change_the_hosts_it_was_launched_with() -> None:
+    job = a_job(workers=2)
+    for attempt in (None, Attempt(number=1)):
+        assert placement.hosts_at_launch(job, attempt) == job.hosts == ("pi-worker-0", "pi-worker-1")
+    assert placement.hosts_at_launch(job, Attempt(number=1, workers=1)) == ("pi-worker-0",)
+    with_launcher = replace(job, run_launcher_as_worker=True)
+    assert placement.hosts_at_launch(with_launcher, None) == ("pi-launcher", "pi-worker-0", "pi-worker-1")
+
+
+def test_a_launcher_whose_start_is_not_on_record_was_given_the_workers_that_are_published() -> None:
+    job = a_job(workers=2)
+    seen = Observed(status=a_status(), workers=(a_worker(0), a_worker(1)), launcher=a_launcher())
+    for published, workers in ((("pi-worker-0",), 1), (("pi-worker-0", "pi-worker-1"), 2), ((), 2)):
+        attempt = reconcile(job, replace(seen, published_hosts=published), at(9)).status.attempt
+        assert attempt is not None
+        assert attempt.workers == workers

@@ -226,9 +226,7 @@ def _annotation(model: type[BaseModel] | None, step: str | int) -> Any:
 def _flat(annotation: Any) -> list[Any]:
     """A type, or the parts of a union or Literal, all the way down."""
     parts = get_args(annotation)
-    if not parts or isinstance(annotation, type):
-        return [annotation]
-    return [leaf for part in parts for leaf in _flat(part)]
+    return [leaf for part in parts for leaf in _flat(part)] if parts else [annotation]
 
 
 # -- mending ------------------------------------------------------------------------------------------------
