@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from oarsman import names
@@ -28,13 +29,22 @@ if TYPE_CHECKING:
 _LOOK_AFTER_SECONDS = 11.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShownJob:
     """A job as the service tells of it, read back into the values that pages are made of."""
 
     view: JobView
-    job: Job
     status: Status
+
+    @cached_property
+    def job(self) -> Job:
+        """Of the document, for those who show what was asked for: nobody else reads it at every change."""
+        from oarsman.manifest import job_checked_before, sketch
+
+        try:
+            return job_checked_before(self.view.document)
+        except ManifestError:
+            return sketch(self.view.document)
 
     @property
     def summary(self) -> JobSummary:
@@ -50,14 +60,9 @@ class ShownJob:
 
     @staticmethod
     def of(view: JobView) -> ShownJob:
-        from oarsman.manifest import job_checked_before, sketch  # late: not everybody who waits waits for a job
-        from oarsman.status.codec import from_wire
+        from oarsman.status.codec import from_wire  # late: not everybody who waits waits for a job
 
-        try:
-            job = job_checked_before(view.document)
-        except ManifestError:
-            job = sketch(view.document)
-        return ShownJob(view, job, from_wire(view.document["status"]))
+        return ShownJob(view, from_wire(view.document["status"]))
 
 
 def controller(session: Session) -> str:
@@ -158,26 +163,26 @@ def watched(session: Session, changes: AsyncGenerator[JobView, None]) -> Iterato
 # -- the line that says so, until the first output -----------------------------------------------------
 def waiting_for(shown: ShownJob) -> str | None:
     """What the job waits for; None once it speaks or has ended."""
-    status, job = shown.status, shown.job
+    status, row = shown.status, shown.summary
     if status.finished or "firstOutput" in status.timeline:
         return None
     if shown.stopping:
-        return t("{name}: stopping", name=job.name)
+        return t("{name}: stopping", name=row.name)
     if status.queue is not None and not status.queue.position:  # it is not known yet whether it has to stand in line
-        return t("{name}: waiting: {reason}", name=job.name, reason=of(status.queue.reason))
+        return t("{name}: waiting: {reason}", name=row.name, reason=of(status.queue.reason))
     if waits_for_hosts(status):  # for which ones, and why, has been said
-        return t("{name}: waiting for its hosts", name=job.name)
+        return t("{name}: waiting for its hosts", name=row.name)
     if status.queue is not None:
         return t(
             "{name}: waiting for room, place {position}: {reason}",
-            name=job.name,
+            name=row.name,
             position=status.queue.position,
             reason=of(status.queue.reason),
         )
     if "hostsUp" not in status.timeline:
         ready = status.worker.ready
-        return t("{name}: starting hosts, {ready} of {total}", name=job.name, ready=ready, total=job.workers)
-    return t("{name}: running, no output yet", name=job.name)
+        return t("{name}: starting hosts, {ready} of {total}", name=row.name, ready=ready, total=row.workers)
+    return t("{name}: running, no output yet", name=row.name)
 
 
 class StatusLine:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,11 +15,17 @@ from oarsman.job.job import Container, Job, Role
 from oarsman.manifest.build import build_job
 from oarsman.manifest.check import MODELS, check_shape, without_nulls
 from oarsman.manifest.document import AnyMPIJob
-from oarsman.manifest.places import look
+from oarsman.manifest.places import look, unshared
 from oarsman.manifest.problems import quoted
 from oarsman.manifest.rules import check_job
 from oarsman.manifest.source import MAX_DEPTH, Document, read
 from oarsman.text.sentence import Text
+
+# Jobs of documents that had no problems, by what these say. A face reads the manifest, the service is handed the
+# document, the backend stores it: all in one process, and each asks for the job.
+_sound: OrderedDict[str, Job] = OrderedDict()
+_MOST_SOUND = 64
+_sound_lock = threading.Lock()
 
 
 def load(text: str | bytes, source: str = "<stdin>") -> list[Job]:
@@ -123,6 +131,22 @@ def _load(text: str | bytes, source: str) -> list[tuple[Document, Job]]:
 
 def _check(document: Document) -> tuple[Document, Job | None, list[Problem]]:
     """The document, its job and its problems. With problems, the first two are mended: good for more rules only."""
+    said = repr(document.value)
+    with _sound_lock:
+        known = _sound.get(said)
+    if known is not None:
+        return document, replace(known, document=document.value), []
+    mended, job, problems = _check_anew(replace(document, value=unshared(document.value)))  # a job has its own parts
+    if job is None or problems:
+        return mended, job, problems
+    with _sound_lock:
+        _sound[said] = job
+        while len(_sound) > _MOST_SOUND:
+            _sound.popitem(last=False)
+    return document, replace(job, document=document.value), []
+
+
+def _check_anew(document: Document) -> tuple[Document, Job | None, list[Problem]]:
     mended, model, problems = check_shape(document)
     if model is None:
         return mended, None, problems
