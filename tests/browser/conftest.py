@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from ssh_hosts.fixtures import shared_rack  # noqa: F401
 
+from oarsman.backends.base import current_user
+from oarsman.console.security.store import ConsoleStore, link
+from oarsman.store.paths import Paths
 from tests.console.api.running import OARSMAN, Served, served
 
 expect.set_options(timeout=100_000)  # a busy machine takes its time
@@ -70,10 +73,10 @@ def opened(browser: Browser, server: Served) -> Iterator[Opened]:
 
 
 def new_link(server: Served) -> str:
-    said = oarsman(server, "tokens", "link").stdout
-    found = re.search(r"http://\S+", said)
-    assert found is not None, said
-    return found[0]
+    """As `oarsman tokens link` makes it; a process for every page that is opened would take longer than the page."""
+    with closing(ConsoleStore(Paths(Path(server.environment["OARSMAN_STATE"])).console_database)) as store:
+        assert store.links.address is not None
+        return link(store.links.address, store.links.make(current_user()))
 
 
 def oarsman(server: Served, *words: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
