@@ -32,7 +32,8 @@ TRACER = """
 import os, sys, threading
 
 _package = {package!r}
-_notes = os.open({notes!r} + "/" + os.urandom(8).hex(), os.O_WRONLY | os.O_CREAT | os.O_APPEND)  # a host has its own pids
+_name = os.urandom(8).hex()  # process numbers are those of a host, and come more than once
+_notes = os.open({notes!r} + "/" + _name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 _known = set()
 
 
