@@ -6,9 +6,11 @@ import asyncio
 import itertools
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 from for_every import for_every_row
 from ssh_hosts import Rack
 
@@ -27,6 +29,24 @@ def ssh(file: Path = Path("/lab/hosts.yaml"), *, config: str = "", program: str 
 
 def pairs(words: list[str]) -> list[tuple[str, str]]:
     return list(itertools.pairwise(words))
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_an_ssh_that_ends_before_it_is_told_anything_is_heard_all_the_same(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """As on a busy machine, where a host may refuse before the script is on its way."""
+
+    async def told_too_late() -> tuple[str, str]:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            "sh", "-c", "echo refused >&2", stdin=pipe, stdout=pipe, stderr=pipe
+        )
+        await process.wait()
+        return await client._converse(process, b"a script")
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(told_too_late()) == ("", "refused\n")
 
 
 # -- words ----------------------------------------------------------------------------------------------------

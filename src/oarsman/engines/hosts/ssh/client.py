@@ -182,6 +182,10 @@ def _connection(control: str | None, master: bool) -> list[str]:
     return ["ControlMaster=yes", path, "ControlPersist=no"] if master else ["ControlMaster=no", path]
 
 
+# Of a pipe whose reader has ended; the last is what uvloop says once it knows.
+HUNG_UP = (BrokenPipeError, ConnectionResetError, RuntimeError)
+
+
 async def _converse(process: asyncio.subprocess.Process, text: bytes) -> tuple[str, str]:
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     assert stdin is not None
@@ -189,7 +193,7 @@ async def _converse(process: asyncio.subprocess.Process, text: bytes) -> tuple[s
     assert stderr is not None
 
     async def feed() -> None:
-        with suppress(BrokenPipeError, ConnectionResetError):  # ssh ended before it had read all; it says why itself
+        with suppress(*HUNG_UP):  # ssh ended before it had read all; it says why itself
             stdin.write(text)
             await stdin.drain()
             stdin.close()

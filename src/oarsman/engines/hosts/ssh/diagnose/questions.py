@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any
 
 from oarsman.engines.hosts.ssh import probe, scripts
-from oarsman.engines.hosts.ssh.client import Ssh, end, quietly
+from oarsman.engines.hosts.ssh.client import HUNG_UP, Ssh, end, quietly
 from oarsman.engines.hosts.ssh.diagnose.judge import HostSeen, WaySeen, first_mpi
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
@@ -60,7 +60,7 @@ class Conversation:
 
     async def say(self, *words: str) -> None:
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError, ConnectionResetError):  # what is asked next finds the end
+        with suppress(*HUNG_UP):  # what is asked next finds the end
             self.process.stdin.write((" ".join(words) + "\n").encode())
             await self.process.stdin.drain()
 
@@ -99,7 +99,7 @@ async def conversation(ssh: Ssh, host: SshHost, script: str) -> AsyncIterator[Co
         yield talk
     finally:
         try:  # the end of the input lets the script put things away; a host that does not answer is not waited for long
-            with suppress(TimeoutError, BrokenPipeError, ConnectionResetError):
+            with suppress(TimeoutError, *HUNG_UP):
                 process.stdin.close()
                 await asyncio.wait_for(process.communicate(), _PATIENCE)
         finally:
