@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Final
@@ -129,30 +130,45 @@ def only_loopback() -> bool:
         return False
 
 
+_TRIALS = 3
+_TRIAL_SECONDS = 10
+
+
 def probe() -> Separation:
     """What can be had here. The trial runs in a child process, so that nothing of it stays."""
     if sys.platform != "linux":
         return Separation(trouble=Text("{platform} has no namespaces", platform=sys.platform))
     if os.environ.get("OARSMAN_SEPARATION") == "none":
         return Separation(trouble=Text("switched off by OARSMAN_SEPARATION"))
+    failed = Separation(trouble=Text("the trial itself failed"))
+    found = next(filter(None, (_trial() for _ in range(_TRIALS))), failed)
+    if found.names and not found.network and only_loopback():
+        # Hosts that cannot talk to each other are worse than one host.
+        return Separation(trouble=found.trouble)
+    return found
+
+
+def _trial() -> Separation | None:
+    """None: it did not come to an end. A child of a process with threads may wait for ever for what one of them held,
+    so it has an alarm; and it does not outlive us."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.close(read)
-        result = Separation(trouble=Text("the trial itself failed"))
+        result = None
         with contextlib.suppress(BaseException):
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(_TRIAL_SECONDS)
+            end_with_parent(signal.SIGKILL)
+            os.close(read)
             result = _try_everything()
-        os.write(write, json.dumps(result._asdict()).encode())
+        os.write(write, json.dumps(result and result._asdict()).encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as file:
         answer = file.read()
     os.waitpid(pid, 0)
-    found = Separation(**json.loads(answer))
-    if found.names and not found.network and only_loopback():
-        # Hosts that cannot talk to each other are worse than one host.
-        return Separation(trouble=found.trouble)
-    return found
+    made = json.loads(answer) if answer else None
+    return Separation(**made) if made else None
 
 
 def _try_everything() -> Separation:
