@@ -41,7 +41,7 @@ _BETWEEN_LOOKS = 0.1  # seconds between two looks at the processor clocks, at le
 _STILL_NOW = 5.0  # a look that is older says nothing about now
 
 
-class Site(NamedTuple):
+class HostCapacity(NamedTuple):
     """Where jobs run that are in the store: this machine, or SSH hosts."""
 
     machines: Sequence[Machine]
@@ -66,9 +66,9 @@ class Site(NamedTuple):
         return Fit.of(answer, wanted=gang.whole, free=free, total=whole)
 
 
-def this_machine() -> Site:
+def this_machine() -> HostCapacity:
     machine = capacity.measure()
-    return Site([machine], one_machine, lambda job: {job.launcher_host: machine.name})
+    return HostCapacity([machine], one_machine, lambda job: {job.launcher_host: machine.name})
 
 
 def host(records: Sequence[JobRecord], now: datetime) -> HostRecord:

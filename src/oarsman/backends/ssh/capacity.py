@@ -14,7 +14,7 @@ from functools import partial
 
 from oarsman import names
 from oarsman.backends.base import Amounts, Fit, HostFinding, HostRecord, JobRecord, Preview
-from oarsman.backends.local.capacity import Site, host_record
+from oarsman.backends.local.capacity import HostCapacity, host_record
 from oarsman.control.host_state import last_check, placement_of
 from oarsman.engines.hosts.ssh import host_facts
 from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, WARN
@@ -30,8 +30,8 @@ from oarsman.plan.capacity.placement import Machine
 from oarsman.store.paths import Paths
 
 
-def site(machines: Sequence[Machine], paths: Paths) -> Site:
-    return Site(machines, host_capacity, partial(placement_of, paths))
+def site(machines: Sequence[Machine], paths: Paths) -> HostCapacity:
+    return HostCapacity(machines, host_capacity, partial(placement_of, paths))
 
 
 def hosts(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from fastapi import Request
 from nicegui import events, ui
 
-from oarsman.console.pages.page import Page, PageContext, Shown
+from oarsman.console.pages.page import Page, PageContext, PagePart
 from oarsman.console.parts import job_rows
 from oarsman.console.parts.job_rows import COLUMNS, ROWS, USUAL_COLUMNS, JobsWanted
 from oarsman.console.parts.widgets import STATES, Ticking, answered, facts, fill, heading, note, submit_or_cancel
@@ -21,7 +21,7 @@ from oarsman.service.models import JobList
 from oarsman.text.catalogue import N_
 
 
-class Views(Shown):
+class Views(PagePart):
     """A menu: the views there are, and a way to add this one."""
 
     def __init__(self, context: PageContext, firm: ui.element, wanted: JobsWanted) -> None:
@@ -98,7 +98,7 @@ class _Act(NamedTuple):
     do: Callable[[str], Awaitable[object]]
 
 
-class Bulk(Shown):
+class Bulk(PagePart):
     """What can be done to the marked jobs together: asked first, and told afterwards what was done and what was not.
 
     Marks stay when rows change and when pages are turned.

@@ -138,7 +138,7 @@ def spoken(request: Request) -> Words:
     return Words(of_browser(request.cookies.get(COOKIE), request.headers.get("accept-language", "")))
 
 
-class Shown:
+class PagePart:
     """A page or a part of one: it speaks and asks as whoever looks at it."""
 
     firm: ui.element  # a place that is never drawn anew: what a handler says or opens goes there
@@ -156,7 +156,7 @@ class Shown:
         ui.button(word, icon=icon, on_click=within).props(f"outline dense no-caps {more}")
 
 
-class Page(Shown, ABC):
+class Page(PagePart, ABC):
     """Made anew for everybody who opens it."""
 
     path: str

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 
-from oarsman.console.pages.page import PageContext, Shown
+from oarsman.console.pages.page import PageContext, PagePart
 from oarsman.console.parts.widgets import answered, submit_or_cancel, sure
 from oarsman.errors import ManifestError
 from oarsman.manifest import load
@@ -20,7 +20,7 @@ from oarsman.status.words import ENDED
 _NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 
 
-class Actions(Shown):
+class Actions(PagePart):
     """`changed` is called after something was done."""
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import Any
 
 from nicegui import ui
 
-from oarsman.console.pages.page import PageContext, Shown
+from oarsman.console.pages.page import PageContext, PagePart
 from oarsman.console.parts import widgets, words
 from oarsman.console.parts.charts import Charts, Panel
 from oarsman.console.parts.widgets import LogView, note
@@ -20,7 +20,7 @@ from oarsman.status.words import ENDED
 from oarsman.text.catalogue import N_
 
 
-class Tab(Shown, ABC):
+class Tab(PagePart, ABC):
     """`name` is its title, and in the address. One that `follows` also changes while the job itself does not."""
 
     name: str
