@@ -72,6 +72,7 @@ def test_columns_are_chosen_and_sorted_by(server: Served, opened: Opened, tmp_pa
     page.get_by_role("button", name="Columns").click()
     page.get_by_role("checkbox", name="Queue").click()
     expect(page.get_by_role("columnheader", name="Queue")).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"[?&]columns="))  # what a reload goes by
     page.reload()
     expect(names(page)).to_have_text(["c", "b", "a"])
     expect(page.get_by_role("columnheader", name="Queue")).to_have_count(0)
