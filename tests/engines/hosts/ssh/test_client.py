@@ -274,7 +274,8 @@ def _running(number: Path) -> bool:
     return stat.rsplit(")", 1)[1].split()[0] != "Z"
 
 
-STUCK = "sleep 3600 & echo $! >{0}/child.new; mv {0}/child.new {0}/child; wait"
+# It is told everything before it gets stuck: until then it may be that it only just begins.
+STUCK = "cat >/dev/null; sleep 3600 & echo $! >{0}/child.new; mv {0}/child.new {0}/child; wait"
 
 
 def test_at_its_time_limit_ssh_ends_with_its_children(tmp_path: Path) -> None:
