@@ -150,25 +150,22 @@ def probe() -> Separation:
 
 def _trial() -> Separation | None:
     """None: it did not come to an end. A child of a process with threads may wait for ever for what one of them held,
-    so it has an alarm; and it does not outlive us."""
+    so it has an alarm; and it neither outlives us nor gets out of here."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        result = None
         with contextlib.suppress(BaseException):
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(_TRIAL_SECONDS)
             end_with_parent(signal.SIGKILL)
             os.close(read)
-            result = _try_everything()
-        os.write(write, json.dumps(result and result._asdict()).encode())
+            os.write(write, json.dumps(_try_everything()._asdict()).encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as file:
         answer = file.read()
     os.waitpid(pid, 0)
-    made = json.loads(answer) if answer else None
-    return Separation(**made) if made else None
+    return Separation(**json.loads(answer)) if answer else None
 
 
 def _try_everything() -> Separation:
