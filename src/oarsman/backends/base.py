@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import getpass
 import os
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -283,12 +284,12 @@ class Backend(Protocol):
         """What is open is closed. Event loops do that for those who forget it."""
 
 
-class Edits:
+class Edits(ABC):
     """The verbs that change what is wanted of a job, each a patch of its document."""
 
+    @abstractmethod
     async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
         """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""
-        raise NotImplementedError
 
     async def scale(self, key: str, workers: int) -> JobRecord:
         def edit(document: Document) -> Document:

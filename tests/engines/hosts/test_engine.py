@@ -54,12 +54,14 @@ def test_the_last_words_of_a_job_agent_count_even_if_it_dies_while_it_is_looked_
     assert launcher.phase is Phase.SUCCEEDED
 
 
-def test_a_launcher_whose_host_takes_its_time_is_pending_and_not_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was ordered with its attempt: whether it is missed is not a matter of seconds."""
+@pytest.fixture
+def agent_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "alive", lambda _process: True)
     add_note(str(tmp_path), AgentStarted(1, "once"))
+
+
+def test_a_launcher_whose_host_takes_its_time_is_pending_and_not_lost(tmp_path: Path, agent_runs: None) -> None:
+    """It was ordered with its attempt: whether it is missed is not a matter of seconds."""
     since = datetime(2026, 1, 1, tzinfo=UTC)
     second = Status(attempts=(Attempt(number=1, outcome="Failed"), Attempt(number=2, started=since)))
     assert observe(tmp_path, second).launcher is None  # its host was never made
@@ -77,11 +79,7 @@ def test_a_launcher_whose_host_takes_its_time_is_pending_and_not_lost(
     assert launcher.phase is Phase.RUNNING
 
 
-def test_the_launcher_of_an_attempt_before_is_not_taken_for_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process, "alive", lambda _process: True)
-    add_note(str(tmp_path), AgentStarted(1, "once"))
+def test_the_launcher_of_an_attempt_before_is_not_taken_for_the_next(tmp_path: Path, agent_runs: None) -> None:
     add_note(str(tmp_path), HostMade("pi-launcher", 0, True, 2, "once", "", [], ""))
     add_note(str(tmp_path), LauncherStarted(1))
     add_note(str(tmp_path), LauncherEnded(1, code=1, signal=None, memory=False, lines=[]))
