@@ -240,7 +240,7 @@ def _free_port() -> int:
 # -- the browser --------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("google-chrome")
+    found = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
     if found is None:
         sys.exit("there is no chromium on this machine")
     with sync_playwright() as playwright:

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from ssh_hosts.fixtures import shared_rack  # noqa: F401
 
 from oarsman.backends.base import current_user
 from oarsman.console.security.store import ConsoleStore, link
 from oarsman.store.paths import Paths
+from tests.browser.chromium import chromium
 from tests.console.api.running import OARSMAN, Served, served
 
 expect.set_options(timeout=100_000)  # a busy machine takes its time
 
-# What a browser does by itself would only be refused here; a root user has no sandbox.
-QUIET = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
-        pytest.fail("there is no chromium: say scripts/setup test", pytrace=False)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(QUIET))
-        yield browser
-        browser.close()
+    with chromium() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from tests.browser.conftest import QUIET, make_account, new_link, oarsman
+from tests.browser.chromium import chromium
+from tests.browser.conftest import make_account, new_link, oarsman
 from tests.console.api.running import ROOT, Served, served
 
 OUT = ROOT / "build" / "screenshots"
@@ -69,13 +70,10 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         served(Path(folder) / "state") as server,
         some_jobs(server, Path(folder)),
-        sync_playwright() as playwright,
+        chromium() as browser,
     ):
-        found = shutil.which("chromium") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(executable_path=found, args=list(QUIET))
         for look in LOOKS:
             _pictures(browser, server, look, wanted)
-        browser.close()
     print(f"{len(list(OUT.glob('*.png')))} pictures in {OUT.relative_to(ROOT)}")
 
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
+from browser.chromium import chromium
 from cluster.cluster import Cluster
 from cluster.jobs import mpijob
 from cluster.kubectl import until
 from cluster.people import full_name, person
 from cluster.releases import Release
 from console.security.test_listening import make_certificate
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 pytestmark = pytest.mark.timeout(900)  # one test waits until a token that is gone is looked at again
-# What a browser does by itself would only be refused here; a root user has no sandbox.
-QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 PATIENCE = 180_000  # milliseconds; a page of a busy machine
 ENDS = 300_000  # a minute until a token is looked at again, and what the API server itself remembers
 
@@ -127,13 +125,8 @@ def test_the_console_itself_may_do_nothing(cluster: Cluster, there: There) -> No
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
-        pytest.fail("there is no chromium: say scripts/setup test", pytrace=False)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(QUIET))
-        yield browser
-        browser.close()
+    with chromium() as found:
+        yield found
 
 
 def come_in(browser: Browser, there: There, token: str, path: str) -> Page:
