@@ -37,17 +37,20 @@ Opened = Callable[..., Page]
 
 @pytest.fixture
 def opened(browser: Browser, server: Served) -> Iterator[Opened]:
-    """A page of somebody who came in by a link; at the end, no script of the page may have failed."""
+    """A page of whoever owns the machine, or without a path of somebody who is not in and has seen nothing yet.
+
+    At the end, no script of a page may have failed."""
     contexts, failed = [], []
 
-    def open_(path: str = "/", language: str = "en-US", **options: object) -> Page:
+    def open_(path: str | None = "/", language: str = "en-US", **options: object) -> Page:
         context = browser.new_context(locale=language, viewport={"width": 1280, "height": 720}, **options)  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(100_000)
         page.on("pageerror", lambda error: failed.append(str(error)))
-        page.goto(new_link(server))
-        page.goto(server.address + path)
+        if path is not None:
+            assert context.request.get(new_link(server), max_redirects=0).status == 303  # gives the cookie
+            page.goto(server.address + path)
         return page
 
     yield open_

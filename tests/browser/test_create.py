@@ -190,8 +190,7 @@ def test_a_file_is_taken_as_it_is(opened: Opened, tmp_path: Path) -> None:
 
 def test_who_may_only_look_gets_no_form(server: Served, opened: Opened) -> None:
     make_account(server, "looker", "viewer")
-    page = opened()
-    page.context.clear_cookies()
+    page = opened(None)
     page.goto(server.address + "/login?to=/create")
     page.get_by_label("Name").fill("looker")
     page.get_by_label("Password").fill("correct horse")

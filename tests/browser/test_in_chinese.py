@@ -28,8 +28,7 @@ def test_a_cause_is_chinese_its_original_is_at_the_pointer_and_lines_are_left_al
 
 def test_a_wrong_password_is_told_in_chinese(server: Served, opened: Opened) -> None:
     make_account(server, "ada", "user")
-    page = opened(language="zh-CN")
-    page.context.clear_cookies()
+    page = opened(None, "zh-CN")
     page.goto(server.address + "/login")
     page.get_by_label("名称").fill("ada")
     page.get_by_label("密码").fill("not this one")

@@ -52,8 +52,7 @@ def test_a_link_shows_the_same_list(server: Served, opened: Opened, tmp_path: Pa
 
 
 def test_whoever_is_not_in_gets_to_the_list_that_was_linked(server: Served, opened: Opened) -> None:
-    page = opened()
-    page.context.clear_cookies()
+    page = opened(None)
     make_account(server, "ann", "viewer")
     page.goto(server.address + "/jobs?search=a%26b&state=Failed")
     log_in(page, "ann")
@@ -245,8 +244,7 @@ def test_who_holds_what_is_drawn_and_who_waits_says_why(server: Served, opened: 
 def test_a_user_sees_that_others_hold_something_and_not_what(server: Served, opened: Opened) -> None:
     holding_one_cpu(server, "secret-plan")
     make_account(server, "bob", "user")
-    page = opened()
-    page.context.clear_cookies()
+    page = opened(None)
     page.goto(server.address + "/hosts")
     log_in(page, "bob")
     expect(page.locator('.oarsman-slot[title="others"]')).to_have_count(1)

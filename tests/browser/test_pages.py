@@ -15,9 +15,15 @@ MARKUP = '<img src=x onerror="document.title=1">'
 pytestmark = pytest.mark.mpi
 
 
+def test_the_link_that_the_server_prints_opens_the_console(server: Served, opened: Opened) -> None:
+    page = opened(None)
+    page.goto(server.link)
+    expect(page).to_have_url(server.address + "/")
+    expect(page.get_by_role("link", name="Jobs", exact=True).first).to_be_visible()
+
+
 def test_whoever_is_not_in_is_led_to_the_login_page(server: Served, opened: Opened) -> None:
-    page = opened()
-    page.context.clear_cookies()
+    page = opened(None)
     page.goto(server.address + "/jobs")
     expect(page).to_have_url(server.address + "/login?to=/jobs")
     expect(page.get_by_role("button", name="Log in")).to_be_visible()
@@ -27,8 +33,7 @@ def test_a_wrong_password_is_told_and_a_right_one_leads_to_the_page_that_was_wan
     server: Served, opened: Opened
 ) -> None:
     make_account(server, "ada", "user")
-    page = opened()
-    page.context.clear_cookies()
+    page = opened(None)
     page.goto(server.address + "/jobs")
     page.get_by_label("Name").fill("ada")
     page.get_by_label("Password").fill("not this one")
@@ -149,8 +154,7 @@ def test_the_theme_is_switched_and_remembered(opened: Opened) -> None:
 def test_a_viewer_sees_all_and_can_change_nothing(server: Served, opened: Opened) -> None:
     fail(server, "of-others")
     make_account(server, "eve", "viewer")
-    page = opened()
-    page.context.clear_cookies()
+    page = opened(None)
     page.goto(server.address + "/login?to=/jobs/default/of-others")
     page.get_by_label("Name").fill("eve")
     page.get_by_label("Password").fill("correct horse")

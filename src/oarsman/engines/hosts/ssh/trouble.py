@@ -92,7 +92,8 @@ def _sentence(kind: str, place: _Endpoint) -> tuple[str, str]:
             why = Text("no answer on port {port}", port=place.port)
             return why, Text("it is switched off, or a firewall drops the connection")
         case "unreachable":
-            return Text("there is no way to it in the network"), Text("check its address, routes and firewalls")
+            hint = Text("it is switched off, or its address, a route or a firewall is in the way")
+            return Text("there is no way to it in the network"), hint
         case "host-key-unknown":
             why = Text("its host key is not known yet")
             return why, Text("accept it with 'oarsman hosts trust', or by '{words}' once", words=place.words)
