@@ -9,7 +9,7 @@ import pty
 import select
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ class Start:
 
     home: Path
     rack: Rack
+    hosts: Sequence[Host]
     inventory_name: str = "hosts.txt"
 
     @property
@@ -71,16 +72,21 @@ class Start:
         )
 
 
+# Every host logs in to every other, so two where two are enough.
+THREE, FOUR = (pytest.mark.parametrize("start", [count], indirect=True, ids=[f"{count} hosts"]) for count in (3, 4))
+
+
 @pytest.fixture
-def start(rack: Rack, tmp_path: Path) -> Start:
-    for host in rack:
+def start(rack: Rack, tmp_path: Path, request: pytest.FixtureRequest) -> Start:
+    hosts = rack[: getattr(request, "param", 2)]
+    for host in hosts:
         empty_folder(host)
-    start = Start(tmp_path / "home", rack)
+    start = Start(tmp_path / "home", rack, hosts)
     start.folder.mkdir(parents=True, mode=0o700)
-    named = "".join(f"Host {host.name}\n    HostName {host.address}\n" for host in rack)
+    named = "".join(f"Host {host.name}\n    HostName {host.address}\n" for host in hosts)
     config = start.folder / "config"
     config.write_text(CONFIG.format(named=named, known=start.folder / "known_hosts"))
-    start.inventory.write_text("".join(f"{host.name} slots=2\n" for host in rack))
+    start.inventory.write_text("".join(f"{host.name} slots=2\n" for host in hosts))
     (start.home / "bin").mkdir()
     wrapper = start.home / "bin" / "ssh"
     wrapper.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {config} "$@"\n')
@@ -103,7 +109,7 @@ def files(folder: Path) -> dict[str, str]:
 
 
 def all_files(start: Start) -> dict[str, Mapping[str, str]]:
-    return {host.name: files(host.path("/home/rower/.ssh")) for host in start.rack} | {"here": files(start.folder)}
+    return {host.name: files(host.path("/home/rower/.ssh")) for host in start.hosts} | {"here": files(start.folder)}
 
 
 def reaches(source: Host, target: Host) -> str:
@@ -111,23 +117,24 @@ def reaches(source: Host, target: Host) -> str:
     return source.sh(f"su rower -c 'ssh -o BatchMode=yes {target.name} hostname' 2>&1 || true").strip()
 
 
-def between(rack: Rack) -> dict[tuple[str, str], str]:
-    pairs = [(source, target) for source in rack for target in rack if source is not target]
+def between(hosts: Sequence[Host]) -> dict[tuple[str, str], str]:
+    pairs = [(source, target) for source in hosts for target in hosts if source is not target]
     return {(source.name, target.name): reaches(source, target) for source, target in pairs}
 
 
+@FOUR
 def test_hosts_that_know_only_a_password_come_to_trust_each_other(start: Start) -> None:
     done = start.trust("--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert between(start.rack) == {(a.name, b.name): b.name for a in start.rack for b in start.rack if a is not b}
-    assert [start.ssh(host, "hostname").stdout.strip() for host in start.rack] == [host.name for host in start.rack]
-    for host in start.rack:
+    assert between(start.hosts) == {(a.name, b.name): b.name for a in start.hosts for b in start.hosts if a is not b}
+    assert [start.ssh(host, "hostname").stdout.strip() for host in start.hosts] == [host.name for host in start.hosts]
+    for host in start.hosts:
         assert fingerprint(host) in done.stdout
         modes = {name: said.split()[-1][-3:] for name, said in files(host.path("/home/rower/.ssh")).items()}
         wanted = dict.fromkeys(("authorized_keys", "config", "id_oarsman", "known_hosts"), "600")
         assert modes.items() >= (wanted | {".": "700"}).items()
-    secrets = {host.path("/home/rower/.ssh/id_oarsman").read_text() for host in start.rack}
-    assert len(secrets) == len(start.rack)
+    secrets = {host.path("/home/rower/.ssh/id_oarsman").read_text() for host in start.hosts}
+    assert len(secrets) == len(start.hosts)
 
 
 def fingerprint(host: Host) -> str:
@@ -142,7 +149,7 @@ def test_what_is_done_is_what_was_announced(start: Start) -> None:
     assert by_place(done["done"]) == by_place(announced["plan"]) == by_place(done["plan"])
     assert {(found["host"], found["file"]) for found in announced["plan"] if found["host"]} == {
         (host.name, f"~/.ssh/{file}")
-        for host in start.rack
+        for host in start.hosts
         for file in ("authorized_keys", "known_hosts", "config", "id_oarsman")
     }
     assert [pair for pair in done["logins"] if not pair["works"]] == []
@@ -167,25 +174,25 @@ def test_undo_leaves_nothing(start: Start) -> None:
     undone = start.trust("--yes", "--undo", password=None)
     assert undone.returncode == 0, undone.stdout + undone.stderr
     assert all_files(start) == before
-    assert all(before[host.name] == {} for host in start.rack)
+    assert all(before[host.name] == {} for host in start.hosts)
     assert "nothing to do" in start.trust("--yes", "--undo").stdout
 
 
 @pytest.mark.parametrize("end", ["\n", ""], ids=["ended", "without an end"])
 def test_what_was_there_survives_byte_for_byte(start: Start, end: str) -> None:
     old = {
-        "authorized_keys": f'# mine\nfrom="10.0.0.1" {start.rack[0].public_key} somebody',
-        "known_hosts": f"elsewhere.example {start.rack[1].public_key}",
+        "authorized_keys": f'# mine\nfrom="10.0.0.1" {start.hosts[0].public_key} somebody',
+        "known_hosts": f"elsewhere.example {start.hosts[1].public_key}",
         "config": "Compression no\nHost elsewhere\n  Port 2222",
     }
-    for host in start.rack:
+    for host in start.hosts:
         for name, text in old.items():
             host.write(f"/home/rower/.ssh/{name}", text + end, "rower", 0o640)
     (start.folder / "known_hosts").write_text(old["known_hosts"] + end)
     before = all_files(start)
     done = start.trust("--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    for host in start.rack:
+    for host in start.hosts:
         for name, text in old.items():
             file = host.path(f"/home/rower/.ssh/{name}")
             assert file.read_text().startswith(text + "\n")
@@ -194,8 +201,9 @@ def test_what_was_there_survives_byte_for_byte(start: Start, end: str) -> None:
     assert all_files(start) == before
 
 
+@FOUR
 def test_a_wrong_password_is_named_and_nothing_is_changed(start: Start) -> None:
-    start.rack[1].write("/home/rower/.ssh/authorized_keys", key_here(start), "rower", 0o600)
+    start.hosts[1].write("/home/rower/.ssh/authorized_keys", key_here(start), "rower", 0o600)
     before = all_files(start)
     done = start.trust("--yes", password="wrong")
     assert done.returncode == 2
@@ -218,7 +226,7 @@ def test_a_key_that_one_has_opens_the_hosts_and_none_is_made_here(start: Start) 
     before = files(start.folder)
     assert start.trust("--yes").returncode == 0
     assert {name for name, said in files(start.folder).items() if before.get(name) != said} == {"known_hosts"}
-    for host in start.rack:
+    for host in start.hosts:
         assert mine.split()[1] in host.path("/home/rower/.ssh/authorized_keys").read_text()
 
 
@@ -228,9 +236,10 @@ def test_a_named_key_is_installed_and_used_from_here(start: Start, tmp_path: Pat
     done = start.trust("--yes", "--key", f"{file}.pub")
     assert done.returncode == 0, done.stdout + done.stderr
     assert not (start.folder / "id_oarsman").exists()
-    assert [start.ssh(host, "hostname").stdout.strip() for host in start.rack] == [host.name for host in start.rack]
+    assert [start.ssh(host, "hostname").stdout.strip() for host in start.hosts] == [host.name for host in start.hosts]
 
 
+@THREE
 def test_a_changed_host_key_is_refused_and_the_others_go_on(start: Start) -> None:
     assert start.trust("--yes").returncode == 0
     node3 = start.rack.host("node3")
@@ -246,21 +255,21 @@ def test_a_changed_host_key_is_refused_and_the_others_go_on(start: Start) -> Non
 
 def test_a_host_that_was_installed_anew_is_taken_up_again(start: Start) -> None:
     assert start.trust("--yes").returncode == 0
-    node3 = start.rack.host("node3")
-    with node3.faults.other_host_key():
-        empty_folder(node3)
+    node1, node2 = start.hosts
+    with node2.faults.other_host_key():
+        empty_folder(node2)
         subprocess.run(
-            ["ssh-keygen", "-R", node3.address, "-f", str(start.folder / "known_hosts")],
+            ["ssh-keygen", "-R", node2.address, "-f", str(start.folder / "known_hosts")],
             check=True,
             capture_output=True,
         )
         done = start.trust("--yes")
         assert done.returncode == 0, done.stdout + done.stderr
-        assert reaches(start.rack[0], node3) == "node3"
+        assert reaches(node1, node2) == "node2"
 
 
 def test_a_key_that_somebody_on_a_host_wrote_down_is_not_overruled(start: Start) -> None:
-    node1, node2, *_ = start.rack
+    node1, node2 = start.hosts
     written = f"node2 {node1.public_key}\n"
     node1.write("/home/rower/.ssh/known_hosts", written, "rower", 0o600)
     done = start.trust("--yes")
@@ -271,23 +280,24 @@ def test_a_key_that_somebody_on_a_host_wrote_down_is_not_overruled(start: Start)
     assert reaches(node2, node1) == "node1"
 
 
+@THREE
 def test_a_host_that_was_off_is_taken_up_by_the_next_run(start: Start) -> None:
-    node4 = start.rack.host("node4")
-    with node4.faults.closed_port():
+    node1, node2, node3 = start.hosts
+    with node3.faults.closed_port():
         first = start.trust("--yes")
         assert first.returncode == 1
-        assert "node4" in first.stdout
-        assert reaches(start.rack[0], start.rack[1]) == "node2"
+        assert "node3" in first.stdout
+        assert reaches(node1, node2) == "node2"
     second = start.trust("--yes")
     assert second.returncode == 0, second.stdout + second.stderr
-    assert reaches(start.rack[0], node4) == "node4"
-    assert reaches(node4, start.rack[0]) == "node1"
+    assert reaches(node1, node3) == "node3"
+    assert reaches(node3, node1) == "node1"
 
 
 def test_a_run_without_a_host_keeps_what_the_others_know_about_it(start: Start) -> None:
     assert start.trust("--yes").returncode == 0
     before = all_files(start)
-    with start.rack.host("node4").faults.closed_port():
+    with start.rack.host("node2").faults.closed_port():
         assert start.trust("--yes", password=None).returncode == 1
     assert all_files(start) == before
 
@@ -305,7 +315,7 @@ def test_undo_comes_back_later_for_a_host_that_was_off(start: Start) -> None:
 
 
 def test_a_pair_that_cannot_connect_is_named_with_the_reason(start: Start) -> None:
-    node1, node2, *_ = start.rack
+    node1, node2 = start.hosts
     with node2.faults.refuse_connections_from(node1):
         done = start.trust("--yes", "-o", "json")
     assert done.returncode == 1
@@ -318,7 +328,7 @@ def test_hosts_that_share_a_home_share_a_key(start: Start) -> None:
     home = start.rack.shared / "rower"
     home.mkdir(mode=0o755)
     os.chown(home, 5001, 5001)
-    for host in start.rack:
+    for host in start.hosts:
         host.sh(f"cp /etc/passwd /etc/passwd.old; sed -i s#:/home/rower:#:{home}:# /etc/passwd")
     try:
         done = start.trust("--yes")
@@ -328,13 +338,14 @@ def test_hosts_that_share_a_home_share_a_key(start: Start) -> None:
         assert start.trust("--yes", "--undo", password=None).returncode == 0
         assert files(home / ".ssh") == {}
     finally:
-        for host in start.rack:
+        for host in start.hosts:
             host.sh("cp /etc/passwd.old /etc/passwd; rm /etc/passwd.old")
 
 
+@THREE
 def test_hosts_behind_another_are_reached_through_it(start: Start) -> None:
     """Its password is another one than that of the host in front, which must not get to see it."""
-    node1, *behind = start.rack
+    node1, *behind = start.hosts
     node1.write("/home/rower/.ssh/authorized_keys", key_here(start), "rower", 0o600)
     (start.folder / "known_hosts").write_text(f"{node1.address} {node1.public_key}\n")
     for host in behind:
@@ -358,28 +369,29 @@ def test_without_a_password_a_dry_run_says_that_one_would_be_asked_for(start: St
 
 
 def test_a_home_that_others_may_write_to_is_warned_about(start: Start) -> None:
-    start.rack[0].sh("chmod 777 /home/rower")
+    start.hosts[0].sh("chmod 777 /home/rower")
     done = start.trust("--yes")
-    start.rack[0].sh("chmod 755 /home/rower")
+    start.hosts[0].sh("chmod 755 /home/rower")
     assert done.returncode == 1
     assert "node1: others may write to ~, so its sshd may ignore the keys" in done.stdout
     assert "node2 -> node1 fails: node1: it does not let us log in" in done.stderr
 
 
+@THREE
 def test_trusts_of_two_inventories_do_not_undo_each_other(start: Start) -> None:
     assert start.trust("--yes").returncode == 0
-    before = {host.name: files(host.path("/home/rower/.ssh")) for host in start.rack}
+    before = {host.name: files(host.path("/home/rower/.ssh")) for host in start.hosts}
     first, start.inventory_name = start.inventory_name, "others.txt"
-    start.inventory.write_text("".join(f"{host.name}\n" for host in start.rack[:3]))
+    start.inventory.write_text("".join(f"{host.name}\n" for host in start.hosts[:2]))
     assert start.trust("--yes").returncode == 0
     assert start.trust("--yes", "--undo").returncode == 0
-    assert {host.name: files(host.path("/home/rower/.ssh")) for host in start.rack} == before
+    assert {host.name: files(host.path("/home/rower/.ssh")) for host in start.hosts} == before
     start.inventory_name = first
     assert start.trust("--yes").returncode == 0
 
 
 def test_a_shell_that_chats_when_it_starts_does_no_harm(start: Start) -> None:
-    node1 = start.rack[0]
+    node1 = start.hosts[0]
     node1.write("/var/tmp/chatty", '#!/bin/sh\necho Welcome\necho to node1 >&2\nexec /bin/sh "$@"\n', mode=0o755)
     with node1.faults.login_shell("/var/tmp/chatty"):
         done = start.trust("--yes")
@@ -387,7 +399,7 @@ def test_a_shell_that_chats_when_it_starts_does_no_harm(start: Start) -> None:
 
 
 def test_a_link_to_a_configuration_stays_a_link(start: Start) -> None:
-    node1 = start.rack[0]
+    node1 = start.hosts[0]
     node1.write("/home/rower/dotfiles/ssh", "Compression no\n", "rower", 0o600)
     node1.sh("su rower -c 'cd && mkdir -m 700 .ssh && ln -s ../dotfiles/ssh .ssh/config'")
     assert start.trust("--yes").returncode == 0
@@ -398,8 +410,9 @@ def test_a_link_to_a_configuration_stays_a_link(start: Start) -> None:
     assert node1.path("/home/rower/dotfiles/ssh").read_text() == "Compression no\n"
 
 
+@THREE
 def test_another_port_is_known_to_all(start: Start) -> None:
-    node1, node2, *_ = start.rack
+    node1, node2, _ = start.hosts
     start.inventory.write_text("- node1\n- {name: node2, port: 2222}\n- node3\n")
     with node2.faults.other_port(2222):
         done = start.trust("--yes")
@@ -454,6 +467,7 @@ class Terminal:
         return self.process.wait(PATIENCE), self.shown
 
 
+@FOUR
 def test_a_person_confirms_the_keys_types_one_password_and_confirms_the_changes(start: Start) -> None:
     person = Terminal(start, "--same-password")
     person.sees("Are these the keys of these hosts?")
@@ -481,8 +495,9 @@ def test_whoever_says_no_has_changed_nothing(start: Start) -> None:
     assert all_files(start) == before
 
 
+@FOUR
 def test_an_interrupted_run_says_what_it_did_and_the_next_one_finishes_it(start: Start) -> None:
-    node1, *_, node4 = start.rack
+    node1, *_, node4 = start.hosts
     person = Terminal(start, "--same-password")
     person.sees("Are these the keys of these hosts?")
     person.types("y\n")
