@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
@@ -305,6 +306,30 @@ def test_when_cancelled_ssh_ends_with_its_children(tmp_path: Path) -> None:
         task = asyncio.create_task(pretend(tmp_path, STUCK.format(tmp_path)).run(PLAIN, "", timeout=600))
         while not (tmp_path / "child").exists():  # noqa: ASYNC110 - a file has no event
             await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert not alive(tmp_path / "child")
+
+
+def test_when_cancelled_while_ssh_is_being_started_it_ends_with_its_children_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = asyncio.create_subprocess_exec
+
+    async def slow_start(*words: str, **options: Any) -> asyncio.subprocess.Process:
+        process = await start(*words, **options)
+        while not (tmp_path / "child").exists():  # noqa: ASYNC110 - a file has no event
+            await asyncio.sleep(0.01)
+        return process
+
+    async def cancelled() -> None:
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", slow_start)
+        script = STUCK.format(tmp_path).removeprefix("cat >/dev/null; ")  # nobody has told it anything yet
+        task = asyncio.create_task(pretend(tmp_path, script).run(PLAIN, "", timeout=600))
+        await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -8,11 +8,12 @@ import random
 import re
 import shlex
 import signal
+from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from oarsman.backoff import Backoff
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
@@ -133,14 +134,7 @@ class Ssh:
         self, host: SshHost, words: Sequence[str], script: str, environment: Mapping[str, str], patience: float
     ) -> Answer:
         try:
-            process = await asyncio.create_subprocess_exec(
-                *words,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # without a terminal nobody is asked, not even by the ssh of a jump host
-                env=environment,
-            )
+            process = await begin(*words, env=environment)
         except (FileNotFoundError, PermissionError) as error:
             return Answer(NOT_STARTED, "", str(error), self.trouble(host, NOT_STARTED, str(error)))
         try:
@@ -209,6 +203,24 @@ async def _take(stream: asyncio.StreamReader) -> str:
     while part := await stream.read(1 << 16):
         kept += part[: MOST_OUTPUT - len(kept)]
     return kept.decode(errors="replace")
+
+
+async def begin(*words: str, stdin: int = PIPE, stderr: int = PIPE, **options: Any) -> asyncio.subprocess.Process:
+    """A process in a session of its own: without a terminal nobody is asked, not even by the ssh of a jump host.
+
+    Whoever is cancelled while it is being made still ends it, with its children, of which asyncio knows nothing.
+    """
+    making = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *words, stdin=stdin, stdout=PIPE, stderr=stderr, start_new_session=True, **options
+        )
+    )
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+        with suppress(OSError):  # it could not be started
+            await end(await making)
+        raise
 
 
 async def end(process: asyncio.subprocess.Process) -> None:

@@ -20,7 +20,7 @@ from importlib import resources
 from pathlib import Path
 
 from oarsman.engines.hosts.ssh import scripts
-from oarsman.engines.hosts.ssh.client import Ssh, backoff, end, is_turned_away, quietly, trouble
+from oarsman.engines.hosts.ssh.client import Ssh, backoff, begin, end, is_turned_away, quietly, trouble
 from oarsman.engines.hosts.ssh.code.changes import archive, changes, gone, named, read_answer, read_names
 from oarsman.engines.hosts.ssh.code.tree import Tree, TreeEntry, plan_copy
 from oarsman.engines.hosts.ssh.inventory import SshHost
@@ -85,15 +85,7 @@ async def copy(
 
     async def once() -> Copied:
         try:
-            process = await asyncio.create_subprocess_exec(
-                *words,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                limit=_LONGEST_ANSWER,
-                start_new_session=True,  # without a terminal nobody is asked
-                env=quietly(os.environ),
-            )
+            process = await begin(*words, limit=_LONGEST_ANSWER, env=quietly(os.environ))
         except (FileNotFoundError, PermissionError) as error:
             raise _failure(ssh, host, NOT_STARTED, str(error)) from error
         try:

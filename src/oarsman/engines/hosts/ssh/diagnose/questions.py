@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any
 
 from oarsman.engines.hosts.ssh import probe, scripts
-from oarsman.engines.hosts.ssh.client import HUNG_UP, Ssh, end, quietly
+from oarsman.engines.hosts.ssh.client import HUNG_UP, Ssh, begin, end, quietly
 from oarsman.engines.hosts.ssh.diagnose.judge import HostSeen, WaySeen, first_mpi
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
@@ -84,14 +84,8 @@ class Conversation:
 @asynccontextmanager
 async def conversation(ssh: Ssh, host: SshHost, script: str) -> AsyncIterator[Conversation]:
     """The script's last line must be what begins it: then the shell has read all of it, and input is the script's."""
-    process = await asyncio.create_subprocess_exec(
-        *ssh.argv(host, "/bin/sh"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,  # whoever speaks with a host has reached it before
-        start_new_session=True,
-        env=quietly(os.environ),
-    )
+    # Whoever speaks with a host has reached it before: what ssh itself has to say was said then.
+    process = await begin(*ssh.argv(host, "/bin/sh"), stderr=asyncio.subprocess.DEVNULL, env=quietly(os.environ))
     talk = Conversation(process)
     assert process.stdin is not None
     try:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from oarsman.engines.hosts.ssh.client import Answer, Ssh, end
+from oarsman.engines.hosts.ssh.client import Answer, Ssh, begin, end
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, Trouble
 from oarsman.engines.hosts.ssh.trust.files import PublicKey, best, known, with_port
@@ -211,13 +211,7 @@ async def _usable(private: Path) -> str:
 
 async def _output(*words: str) -> str:
     try:
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        process = await begin(*words, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL)
     except OSError:
         return ""
     try:
