@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
 from playwright.sync_api import Locator, Page, expect
+from waiting import waiting
 
-from tests.console.api.running import OARSMAN, Served
+from oarsman.backends.local.backend import LocalBackend
+from oarsman.store.paths import Paths
+from tests.console.api.running import Served
 
-from .conftest import Opened, oarsman
+from .conftest import Opened, make_account, oarsman
 
 MARKUP = '<img src=x onerror="document.title=1">'
 PHONE = {"width": 390, "height": 844}
@@ -24,9 +27,11 @@ pytestmark = pytest.mark.mpi
 def nothing_left(server: Served) -> Iterator[None]:
     """Jobs of one test do not hold what another one waits for."""
     yield
-    names = oarsman(server, "list", "-o", "name").stdout.split()
-    if names:
-        oarsman(server, "delete", "--wait", "--yes", *names)
+    jobs = jobs_of(server)
+    for record in jobs.list():
+        jobs.delete(record.job.key)
+    while jobs.list():
+        time.sleep(0.02)
 
 
 # -- jobs ---------------------------------------------------------------------------------------------
@@ -299,6 +304,11 @@ def ended(server: Served, name: str) -> None:
     oarsman(server, "run", "-n", "1", "--oversubscribe", "--name", name, "--", "true")
 
 
+def jobs_of(server: Served) -> Any:
+    """What the command stands on: a process for each job and each tidying would take longer than most tests."""
+    return waiting(LocalBackend(Paths(Path(server.environment["OARSMAN_STATE"]))))
+
+
 def asleep(server: Served, folder: Path, *names: str, description: str = "", queue: str = "") -> None:
     """Jobs that cost nothing: they are made suspended."""
     container = [{"name": "main", "image": "any", "command": ["mpirun", "-n", "1", "true"]}]
@@ -306,23 +316,14 @@ def asleep(server: Served, folder: Path, *names: str, description: str = "", que
         role: {"replicas": 1, "template": {"spec": {"containers": container}}} for role in ("Launcher", "Worker")
     }
     policy = {"suspend": True, **({"schedulingPolicy": {"queue": queue}} if queue else {})}
-    jobs = [
-        {
+    for name in names:
+        document = {
             "apiVersion": "kubeflow.org/v2beta1",
             "kind": "MPIJob",
             "metadata": {"name": name, "annotations": {"oarsman.dev/description": description}},
             "spec": {"runPolicy": policy, "mpiReplicaSpecs": replicas},
         }
-        for name in names
-    ]
-    file = folder / "asleep.yaml"
-    file.write_text(yaml.safe_dump_all(jobs))
-    oarsman(server, "submit", str(file))
-
-
-def make_account(server: Served, name: str, role: str) -> None:
-    words = [OARSMAN, "users", "add", name, "--role", role, "--password-stdin"]
-    subprocess.run(words, env=server.environment, input="correct horse\n", text=True, check=True, timeout=120)
+        jobs_of(server).submit(document, environment=server.environment, folder=folder)
 
 
 def log_in(page: Page, name: str) -> None:
