@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from ssh_hosts.fixtures import shared_rack  # noqa: F401
 
 from oarsman.backends.base import current_user
+from oarsman.console.security.accounts import Role
 from oarsman.console.security.store import ConsoleStore, link
 from oarsman.store.paths import Paths
 from tests.browser.chromium import chromium
@@ -61,9 +62,13 @@ def opened(browser: Browser, server: Served) -> Iterator[Opened]:
 
 def new_link(server: Served) -> str:
     """As `oarsman tokens link` makes it; a process for every page that is opened would take longer than the page."""
-    with closing(ConsoleStore(Paths(Path(server.environment["OARSMAN_STATE"])).console_database)) as store:
+    with console_store(server) as store:
         assert store.links.address is not None
         return link(store.links.address, store.links.make(current_user()))
+
+
+def console_store(server: Served) -> closing[ConsoleStore]:
+    return closing(ConsoleStore(Paths(Path(server.environment["OARSMAN_STATE"])).console_database))
 
 
 def oarsman(server: Served, *words: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
@@ -82,5 +87,5 @@ def oarsman(server: Served, *words: str, code: int | None = 0) -> subprocess.Com
 
 
 def make_account(server: Served, name: str, role: str) -> None:
-    words = [OARSMAN, "users", "add", name, "--role", role, "--password-stdin"]
-    subprocess.run(words, env=server.environment, input="correct horse\n", text=True, check=True, timeout=120)
+    with console_store(server) as store:
+        store.accounts.add(name, Role(role), store.accounts.hash("correct horse"))
