@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -127,6 +128,28 @@ def test_of_two_reasons_the_step_is_told() -> None:
         for rank, step in ((0, 180.0), (1, 120.0))
     }
     assert behind(both, NOW) == {1: "at step 120, the others at 180"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "rounds", "reasons"),
+    [
+        ((180, 120, 125), (0, 0, 0), {}),  # it waits for them, perhaps
+        ((180, 120), (0, 0), {1: "at step 120, the others at 180"}),
+        ((5, 120, 125), (1, 0, 0), {}),
+        ((125, 125, 125), (0, 0, 0), {0: "silent for 95 s, the others wrote 2 s ago"}),
+        ((124, 125, 125), (0, 0, 0), {0: "silent for 95 s, the others wrote 2 s ago"}),
+        ((180, None, None), (0, 0, 0), {0: "silent for 95 s, the others wrote 2 s ago"}),
+    ],
+)
+def test_a_silent_rank_is_not_accused_of_being_ahead(
+    steps: tuple[float | None, ...], rounds: tuple[int, ...], reasons: dict[int, str]
+) -> None:
+    silent = writing(95, *[2] * (len(steps) - 1))
+    paces = {
+        rank: replace(silent[rank], step=step, round=round)
+        for rank, (step, round) in enumerate(zip(steps, rounds, strict=True))
+    }
+    assert behind(paces, NOW) == reasons
 
 
 PACES = st.builds(

@@ -38,7 +38,9 @@ def behind(paces: Mapping[int, Pace], now: datetime) -> Mapping[int, str]:
     """Reasons by rank, of those that are behind. `paces` has the ranks that run, and no others."""
     if len(paces) < 2:
         return {}
-    found = {**_silent(paces, now), **_slow(paces)}  # where both are true, the step says more
+    ahead = _ahead(paces)
+    silent = {rank: reason for rank, reason in _silent(paces, now).items() if rank not in ahead}
+    found = {**silent, **_slow(paces)}  # where both are true, the step says more
     return found if len(found) < len(paces) else {}  # one is silent, the other late: nobody goes on
 
 
@@ -86,6 +88,16 @@ def _slower(round: int, step: float, rounds: _Crowd, steps: _Crowd) -> str:
     if usual - step > max(_FEWEST_STEPS, _SHARE * usual):
         return Text("at step {step}, the others at {usual}", step=f"{step:.10g}", usual=f"{usual:.10g}")
     return ""
+
+
+def _ahead(paces: Mapping[int, Pace]) -> set[int]:
+    """Those further than half of the others: one that is silent there may well wait for them."""
+    steps = {rank: (pace.round, pace.step) for rank, pace in paces.items() if pace.step is not None}
+    if len(steps) < 2:
+        return set()
+    places = {step: float(place) for place, step in enumerate(sorted(set(steps.values())))}
+    crowd = _Crowd(places[step] for step in steps.values())
+    return {rank for rank, step in steps.items() if places[step] > crowd.median_without(places[step])}
 
 
 # -- by their silence ---------------------------------------------------------------------------------
