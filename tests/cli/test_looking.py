@@ -48,6 +48,14 @@ def test_a_wide_list_says_why(jobs: FakeJobs) -> None:
     assert "ada" in text
 
 
+def test_a_state_that_does_not_exist_is_a_mistake(jobs: FakeJobs) -> None:
+    jobs.add("pi", RUNNING)
+    result = oarsman(jobs, "list", "--state", "bogus")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: there is no state 'bogus'")
+    assert "Pending, Queued, Running, Restarting, Suspended" in result.stderr
+
+
 def test_a_list_can_be_narrowed_by_state_and_namespace(jobs: FakeJobs) -> None:
     jobs.add("pi", RUNNING)
     jobs.add("tau", FAILED)
@@ -154,7 +162,7 @@ def test_a_description_of_a_job_nothing_is_known_of_yet(jobs: FakeJobs) -> None:
 
 
 def test_log_options_become_one_query(jobs: FakeJobs) -> None:
-    jobs.add("pi")
+    jobs.add("pi", a_status(names.RUNNING, attempts=2))
     oarsman(
         jobs,
         "logs",
@@ -220,6 +228,34 @@ def test_a_rank_that_is_not_there_is_an_error_that_says_which_are(
         assert (result.exit_code, result.stdout) == (4, "")
         assert result.stderr == f"error: pi has no rank {rank}\n  hint: {hint}\n"
     assert oarsman(jobs, "logs", "pi", "--rank", "0").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "said"),
+    [
+        (RUNNING, ["--worker", "7"], "pi has no worker 7\n  hint: its workers are 0 to 1"),
+        (RUNNING, ["--worker", "0", "--worker", "2", "-f"], "pi has no worker 2\n  hint: its workers are 0 to 1"),
+        (RUNNING, ["--attempt", "4"], "pi has no attempt 4\n  hint: its only attempt is 1"),
+        (
+            a_status(names.RUNNING, attempts=3),
+            ["--attempt", "4"],
+            "pi has no attempt 4\n  hint: its attempts are 1 to 3",
+        ),
+    ],
+)
+def test_a_worker_or_an_attempt_that_is_not_there_is_an_error_that_says_which_are(
+    jobs: FakeJobs, status: Status, words: list[str], said: str
+) -> None:
+    jobs.add("pi", status)
+    jobs.lines = {}
+    result = oarsman(jobs, "logs", "pi", *words)
+    assert (result.exit_code, result.stdout, result.stderr) == (4, "", f"error: {said}\n")
+
+
+def test_a_worker_that_went_with_a_scale_down_has_left_its_lines(jobs: FakeJobs) -> None:
+    jobs.add("pi", RUNNING)
+    jobs.lines = {1: [a_line("written before", rank=5)]}
+    assert "written before" in oarsman(jobs, "logs", "pi", "--worker", "5").stdout
 
 
 @pytest.mark.parametrize(

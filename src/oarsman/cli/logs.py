@@ -62,7 +62,7 @@ def command(
         raise UsageError(t("--launcher leaves out every rank: it goes with neither --rank nor --worker"))
     moment = parse_moment(since, session.now()) if since else None
     key = session.key(name)
-    _no_such_rank(session, key, only)
+    _nobody_there(session, key, only)
     silent = True
     try:
         with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
@@ -83,20 +83,36 @@ def command(
         note(f"{said}: {render.shown(why, sys.stderr)}" if why else said)
 
 
-def _no_such_rank(session: Session, key: str, only: LogFilter) -> None:
-    """A rank that is not there would be waited for in silence. Of earlier attempts nobody knows how many they had."""
-    if not only.ranks:
+def _nobody_there(session: Session, key: str, only: LogFilter) -> None:
+    """What does not exist would be waited for in silence."""
+    if not only.ranks and not only.workers and not only.attempt:
         return
+    name = short(key)
     shown = ShownJob.of(session.run(session.service.job(key)))
-    newest = shown.status.attempt
-    number = _ranks_there(shown)
-    missing = [rank for rank in only.ranks if number is not None and rank >= number]
-    if number is None or not missing or (only.attempt and newest and only.attempt != newest.number):
-        return
-    raise NotFoundError(
-        t("{name} has no rank {rank}", name=short(key), rank=", ".join(map(str, missing))),
-        hint=t("its ranks are 0 to {last}", last=number - 1) if number > 1 else t("its only rank is 0"),
-    )
+    newest = shown.status.attempt.number if shown.status.attempt is not None else None
+    if newest and only.attempt and only.attempt > newest:
+        hint = t("its attempts are 1 to {last}", last=newest) if newest > 1 else t("its only attempt is 1")
+        raise NotFoundError(t("{name} has no attempt {number}", name=name, number=only.attempt), hint=hint)
+    ranks = _ranks_there(shown)
+    missing = [rank for rank in only.ranks if ranks is not None and rank >= ranks]
+    # Of earlier attempts nobody knows how many ranks they had.
+    if ranks is not None and missing and not (only.attempt and newest and only.attempt != newest):
+        hint = t("its ranks are 0 to {last}", last=ranks - 1) if ranks > 1 else t("its only rank is 0")
+        raise NotFoundError(t("{name} has no rank {rank}", name=name, rank=", ".join(map(str, missing))), hint=hint)
+    workers = shown.job.workers
+    missing = [number for number in only.workers if number >= workers and not _wrote(session, key, only, number)]
+    if missing:
+        hint = t("its workers are 0 to {last}", last=workers - 1) if workers > 1 else t("its only worker is 0")
+        raise NotFoundError(
+            t("{name} has no worker {number}", name=name, number=", ".join(map(str, missing))),
+            hint=hint if workers else t("it has a launcher and no workers"),
+        )
+
+
+def _wrote(session: Session, key: str, only: LogFilter, worker: int) -> bool:
+    """Whether a worker that is gone, as the job was made smaller, has left lines."""
+    part = only.model_copy(update={"workers": (worker,)})
+    return any(session.iterate(session.service.lines(key, part, since=None, tail=1, follow=False)))
 
 
 def _ranks_there(shown: ShownJob) -> int | None:

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 @options.all_namespaces
 @options.place
 def list_verb(session: Session, state: str | None, output: str | None) -> None:
+    from oarsman.status.words import known
+
+    wanted = known(state) if state is not None else None
     found = session.rows_with_documents(documents=output in ("json", "yaml"))
-    if state is not None:
-        wanted = state.lower()
-        found = ((row, whole) for row, whole in found if row.state.lower() == wanted)
+    if wanted is not None:
+        found = ((row, whole) for row, whole in found if row.state == wanted)
     if output not in (None, "wide"):
         documents.emit_jobs([(row.key, whole) for row, whole in found], output)
     elif rows := [row for row, _ in found]:

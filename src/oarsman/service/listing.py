@@ -16,6 +16,7 @@ from oarsman import names
 from oarsman.errors import UsageError
 from oarsman.service.job_index import IndexChanges, IndexEntry, JobIndex, Rows, comparable, sort_key
 from oarsman.service.models import JobChange, JobList, JobQuery, JobSummary, QueueEntry, RecentFailure
+from oarsman.status import words
 from oarsman.text.sentence import Text
 
 Visible = Callable[[IndexEntry], bool]
@@ -83,12 +84,12 @@ def everything(_: IndexEntry) -> bool:
 def matches(query: JobQuery, visible: Visible) -> Visible:
     """Only what was asked for is looked at: this runs for every job there is."""
     tests: list[Visible] = [] if visible is everything else [visible]
-    states = {state.lower() for state in query.states}
-    words = (query.search or "").lower()
-    if words:
-        tests.insert(0, lambda entry: words in entry.text)
+    states = {words.known(state) for state in query.states}
+    searched = (query.search or "").lower()
+    if searched:
+        tests.insert(0, lambda entry: searched in entry.text)
     if states:
-        tests.insert(0, lambda entry: entry.summary.state.lower() in states)
+        tests.insert(0, lambda entry: entry.summary.state in states)
     engine = names.PLACE_ALIASES.get(query.engine, query.engine) if query.engine is not None else None
     given = {"namespace": query.namespace, "owner": query.owner, "engine": engine, "sweep": query.sweep}
     if exact := [(field, value) for field, value in given.items() if value is not None]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from oarsman import names
+from oarsman.errors import UsageError
+from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
     from oarsman.job.state import Status
@@ -14,6 +16,25 @@ STOPPING: Final = "Stopping"
 DELETING: Final = "Deleting"
 STOPPED: Final = "Stopped"
 ENDED: Final = (names.SUCCEEDED, names.FAILED, STOPPED)
+STATES: Final = (
+    PENDING,
+    names.QUEUED,
+    names.RUNNING,
+    names.RESTARTING,
+    names.SUSPENDED,
+    STOPPING,
+    DELETING,
+    *ENDED,
+)
+
+
+def known(word: str) -> str:
+    """The state that somebody asks for, however it is written. Nothing would be found in one that does not exist."""
+    found = next((state for state in STATES if state.lower() == word.lower()), None)
+    if found is None:
+        hint = Text("states are {names}", names=", ".join(STATES))
+        raise UsageError(Text("there is no state '{name}'", name=word), field="state", hint=hint)
+    return found
 
 
 def state(status: Status, *, deleting: bool = False, stop_requested: bool = False) -> str:
