@@ -17,13 +17,13 @@ from oarsman.cli.main import cli
 from oarsman.cli.session import Session
 from oarsman.cli.text import t
 from oarsman.client.job_view import Seen, SeenJob, happening, reached, settled
-from oarsman.console.parts import job_rows, words
+from oarsman.console.parts import job_rows, widgets, words
 from oarsman.console.parts.words import Words
 from oarsman.job.state import QueuePlace, Status
 from oarsman.service import views
 from oarsman.service.models import JobSummary
 from oarsman.service.sweeps import point_state
-from oarsman.status.words import state
+from oarsman.status.words import STATES, state
 
 # What has not ended is asked for at several moments: far from the next minute, they all say the same.
 RUNS = timedelta(hours=2, minutes=5, seconds=20)
@@ -185,3 +185,7 @@ def test_a_sweep_says_the_same_of_its_point(case: Case, record: JobRecord, summa
     assert point_state(summary) == case.state
     if not case.asked:
         assert state(record.status) == case.state
+
+
+def test_the_console_has_a_sign_for_every_state_and_for_no_other() -> None:
+    assert tuple(widgets.STATES) == STATES

@@ -96,6 +96,7 @@ def test_a_mistake_in_a_manifest_is_told_with_its_place(ask: Asking) -> None:
         ("PUT", "/jobs", {}, 405, "method-not-allowed"),
         ("GET", "/jobs?limit=0", {}, 422, "invalid"),
         ("GET", "/jobs?sort=colour", {}, 400, "usage"),
+        ("GET", "/jobs?state=bogus", {}, 400, "usage"),
         ("GET", "/jobs?cursor=abc", {}, 400, "usage"),
         ("POST", "/jobs", {"content": b"{"}, 422, "invalid"),
         ("POST", "/jobs", {"json": {}}, 400, "usage"),
