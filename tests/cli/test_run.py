@@ -238,7 +238,7 @@ def test_a_command_needs_no_manifest_and_no_dashes(jobs: FakeJobs) -> None:
         (["python", "train.py"], "`run` takes one manifest, or -n and a command"),
         (["-n", "2", "--env", "=1", "--", "x"], "--env =1: write NAME=VALUE"),
         (["no-such-file.yaml"], "cannot read no-such-file.yaml: No such file or directory"),
-        (["--timeout", "soon", "x.yaml"], "'soon' is not a duration"),
+        (["--timeout", "soon", "x.yaml"], "--timeout: 'soon' is not a duration"),
     ],
 )
 def test_a_call_that_makes_no_sense_says_so(jobs: FakeJobs, words: list[str], message: str) -> None:
@@ -246,6 +246,26 @@ def test_a_call_that_makes_no_sense_says_so(jobs: FakeJobs, words: list[str], me
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: {message}")
     assert jobs.calls == []
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["--name", "Bad_Name"], "--name"),
+        (["--cpus", "x"], "--cpus"),
+        (["--memory", "much"], "--memory"),
+        (["--workers", "9999999999"], "--workers"),
+        (["--mpi", "nope"], "--mpi"),
+        (["--environment", "Bad_Name"], "--environment"),
+        (["--namespace", "Bad_Name"], "--namespace"),
+    ],
+)
+def test_a_mistake_in_an_option_names_the_option(jobs: FakeJobs, words: list[str], option: str) -> None:
+    for verb in ("run", "submit"):
+        result = oarsman(jobs, verb, "-n", "2", *words, "--", "true")
+        assert (result.exit_code, result.stderr.partition(": error: ")[0]) == (2, option), result.stderr
+        assert "problems: 1" in result.stderr
+    assert jobs.records == {}
 
 
 def test_settings_change_a_manifests_job_too(jobs: FakeJobs, manifest: str) -> None:

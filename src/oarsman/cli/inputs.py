@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from oarsman import names
 from oarsman.cli import options
 from oarsman.cli.session import Session
 from oarsman.cli.text import t
 from oarsman.cli.verbs import Verb, option, together
-from oarsman.errors import ConflictError, UsageError, UserError
+from oarsman.errors import ConflictError, ManifestError, Problem, UsageError, UserError
 from oarsman.manifest import builder
 from oarsman.manifest.fields import FIELDS
 
@@ -167,9 +168,40 @@ def job_asked_for(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(*args: Any, words: tuple[str, ...], **kwargs: Any) -> Any:
         shape = {name: kwargs.pop(name) for name in _SHAPE_NAMES}
         settings = builder.JobSettings(**{name: kwargs.pop(name) for name in builder.JobSettings.__slots__})
-        return command(*args, asked=_asked(words, shape, settings), **kwargs)
+        given = {name for name, value in {**shape, **asdict(settings)}.items() if value not in (None, False)}
+        try:
+            return command(*args, asked=_asked(words, shape, settings), **kwargs)
+        except ManifestError as error:
+            raise ManifestError([_by_option(problem, given) for problem in error.problems]) from None
 
     return _job_options(wrapper)
+
+
+# Where a mistake in an option shows in the document that is made of it: the ends of fields, by option.
+_FIELD_ENDS = {
+    "name": "metadata.name",
+    "workers": "Worker.replicas",
+    "slots": "spec.slotsPerWorker",
+    "cpus": "limits.cpu",
+    "memory": "limits.memory",
+    "gpus": 'limits["nvidia.com/gpu"]',
+    "image": ".image",
+    "deadline": ".activeDeadlineSeconds",
+    "mpi": f'["{names.ANNOTATION_MPI}"]',
+    "environment": f'["{names.ANNOTATION_ENVIRONMENT}"]',
+    "install": f'["{names.ANNOTATION_INSTALL}"]',
+}
+
+
+def _by_option(problem: Problem, given: Collection[str]) -> Problem:
+    """Whoever has written no document is told of the option instead."""
+    if problem.line:
+        return problem
+    found = next((name for name, end in _FIELD_ENDS.items() if name in given and problem.field.endswith(end)), None)
+    if found is None and problem.field == "metadata.namespace":
+        found = "namespace"
+    spelled = {"deadline": "timeout"}.get(found, found) if found else None
+    return replace(problem, source=f"--{spelled}", field="") if spelled else problem
 
 
 def _asked(words: tuple[str, ...], shape: dict[str, Any], settings: builder.JobSettings) -> JobInput:

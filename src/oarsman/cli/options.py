@@ -13,7 +13,7 @@ from oarsman import names as words
 from oarsman.cli.session import Session, short
 from oarsman.cli.text import parse_duration, t
 from oarsman.cli.verbs import Common, Decorator, option, remember, together
-from oarsman.errors import NotFoundError, OarsmanError
+from oarsman.errors import NotFoundError, OarsmanError, UsageError
 
 if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
@@ -116,7 +116,12 @@ version = option("--version", t("Show the version."), is_eager=True, expose_valu
 
 def seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """A callback for options that take 30, 30s, 5m or 1m30s."""
-    return None if value is None else parse_duration(value)
+    try:
+        return None if value is None else parse_duration(value)
+    except UsageError as error:
+        raise UsageError(
+            t("{option}: {problem}", option=param.opts[-1], problem=error.message), hint=error.hint
+        ) from None
 
 
 # -- which SSH hosts ---------------------------------------------------------------------------------------
