@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -146,3 +147,20 @@ def test_stderr_and_stdout_keep_their_order_in_one_file(tmp_path: Path) -> None:
         for number in range(6):
             printer.write(a_line(str(number), stream="err" if number % 2 else "out"))
     assert path.read_text("utf-8").split() == list("012345")
+
+
+def test_ctrl_c_while_the_command_is_still_being_loaded_shows_no_traceback(tmp_path: Path) -> None:
+    """As if the disk were slow: the first library that is imported waits."""
+    (tmp_path / "click").mkdir()
+    (tmp_path / "click" / "__init__.py").write_text("import time; print('loading', flush=True); time.sleep(600)")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "oarsman.cli", "list"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "loading\n"
+    process.send_signal(signal.SIGINT)
+    assert (process.communicate(timeout=100), process.returncode) == (("", ""), 130)

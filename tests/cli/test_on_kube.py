@@ -171,14 +171,14 @@ def python(script: str, *words: str, **env: str) -> subprocess.CompletedProcess[
 
 
 def test_without_the_extra_its_name_is_given() -> None:
-    script = "import sys; sys.modules['aiohttp'] = None; from oarsman.cli.main import main; main()"
+    script = "import sys; sys.modules['aiohttp'] = None; from oarsman.cli.main import cli; cli.main()"
     done = python(script, "list", "--on", "kube")
     assert done.returncode == 2
     assert "hint: pip install 'oarsman[kube]'" in done.stderr
 
 
 def test_without_a_kubeconfig_the_places_are_named() -> None:
-    done = python("from oarsman.cli.main import main; main()", "list", "--on", "kube")
+    done = python("from oarsman.cli.main import cli; cli.main()", "list", "--on", "kube")
     assert done.returncode == 2
     assert "no cluster is known" in done.stderr
     assert "--kubeconfig" in done.stderr

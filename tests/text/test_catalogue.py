@@ -99,7 +99,7 @@ def test_english_readers_open_no_catalogue(language: str, opened: int) -> None:
         "import atexit, sys; found = []\n"
         "sys.addaudithook(lambda what, values: what == 'open' and str(values[0]).endswith('.po') and found.append(1))\n"
         "atexit.register(lambda: print(len(found), file=sys.stderr))\n"
-        "sys.argv = ['oarsman', '--version']; from oarsman.cli.main import main; main()"
+        "sys.argv = ['oarsman', '--version']; from oarsman.cli.main import cli; cli.main()"
     )
     environment = {**os.environ, "OARSMAN_LANG": language}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)

@@ -1,8 +1,19 @@
-"""`python -m oarsman.cli` is the command too, where no script is installed."""
+"""Where the command begins, as `oarsman` and as `python -m oarsman.cli`."""
 
 from __future__ import annotations
 
-from oarsman.cli.main import main
+import sys
+
+
+def main() -> None:
+    """Ctrl-C while modules are still being imported ends it without a traceback, as it does later."""
+    try:
+        from oarsman.cli.main import cli
+
+        cli.main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     main()

@@ -163,7 +163,3 @@ cli = family(
     cls=Oarsman,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-
-
-def main() -> None:
-    cli.main()
