@@ -268,6 +268,29 @@ def test_a_mistake_in_an_option_names_the_option(jobs: FakeJobs, words: list[str
     assert jobs.records == {}
 
 
+@pytest.mark.parametrize(
+    ("command", "launcher", "hint"),
+    [
+        (
+            ["mpirun", "-np", "8", "--hostfile", "hosts", "./pi", "-x", "a b"],
+            "mpirun",
+            "oarsman run -n 8 -- ./pi -x 'a b'",
+        ),
+        (["/opt/mpi/bin/mpiexec", "./pi"], "mpiexec", "oarsman run -n 4 -- ./pi"),
+        (["sh", "-c", "mpirun -n 2 ./pi"], "mpirun", "a launch line of your own goes into the launcher's command"),
+    ],
+)
+def test_whoever_pastes_a_launch_line_after_n_is_told_to_leave_it_out(
+    jobs: FakeJobs, command: list[str], launcher: str, hint: str
+) -> None:
+    for verb in ("run", "submit", "plan"):
+        result = oarsman(jobs, verb, "-n", "4", "--", *command)
+        assert result.exit_code == 2
+        said = f"error: the ranks are started for you: leave {launcher} out\n  hint: {hint}"
+        assert result.stderr.startswith(said), result.stderr
+    assert jobs.calls == []
+
+
 def test_settings_change_a_manifests_job_too(jobs: FakeJobs, manifest: str) -> None:
     result = oarsman(
         jobs,

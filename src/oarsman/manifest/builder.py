@@ -6,14 +6,18 @@ The document is what a careful person would write by hand: it can be printed, ke
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
+from oarsman.errors import UsageError
+from oarsman.job.launch import parse
 from oarsman.manifest import fields
 from oarsman.manifest.field_kinds import amount
 from oarsman.manifest.places import unshared
+from oarsman.text.sentence import Text
 
 _ROOT_IS_FINE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 _LONGEST_STEM = 40  # leaves room for a suffix, "-worker-" and the number within a DNS label
@@ -71,6 +75,7 @@ def for_ssh_hosts(shape: Shape) -> Shape:
 
 def document(command: Sequence[str], shape: Shape, settings: JobSettings, *, suffix: str = "") -> dict[str, Any]:
     """The job that starts `command` on every rank. `suffix` makes a generated name unique."""
+    _refuse_launcher(command, shape.processes)
     workers, slots = shape.hosts_and_slots
     stem = name_stem(command)
     # Most images run as root, and a container is no machine to protect.
@@ -95,6 +100,18 @@ def document(command: Sequence[str], shape: Shape, settings: JobSettings, *, suf
     fields.write(made, said)
     amount("worker_gpu", "Worker", shape.gpu_resource).write(made, shape.gpus)
     return apply(made, settings)
+
+
+def _refuse_launcher(command: Sequence[str], processes: int) -> None:
+    """Every rank would start an MPI of its own: pasted by whoever comes from a hostfile."""
+    line = parse(command)
+    if line is None:
+        return
+    hint = Text("a launch line of your own goes into the launcher's command of a manifest")
+    if line.program and not line.in_shell:
+        shown = shlex.join(line.program)
+        hint = Text("oarsman run -n {count} -- {program}", count=line.processes or processes, program=shown)
+    raise UsageError(Text("the ranks are started for you: leave {launcher} out", launcher=line.launcher), hint=hint)
 
 
 def apply(document: Mapping[str, Any], settings: JobSettings) -> dict[str, Any]:
