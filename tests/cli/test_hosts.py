@@ -178,7 +178,7 @@ def test_a_check_says_what_failed_and_what_to_do(rack: Inventory) -> None:
     assert result.exit_code == 1
     assert "fail    dead1: nothing listens on port 22\n  hint: start sshd there, or correct the port\n" in result.stdout
     assert "ok      node1  name, port, host key, login, " in result.stdout
-    assert "ok      mpirun started a process on each of 1 hosts\n" in result.stdout
+    assert "ok      mpirun started a process on the host\n" in result.stdout
     assert "2 hosts, 2 ways between them; failed: 1, warnings: " in result.stdout
     assert "`oarsman hosts check --leave-out` gives dead1 no jobs" in result.stderr
 

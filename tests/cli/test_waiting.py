@@ -22,7 +22,7 @@ from oarsman.errors import NotFoundError
 from oarsman.job.job import CleanPodPolicy, Job
 from oarsman.job.state import Attempt, Cause, Condition, Status
 
-from .fakes import NOW, RUNNING, SUCCEEDED, FakeJobs, a_status, at, oarsman
+from .fakes import FAILED, NOW, RUNNING, SUCCEEDED, FakeJobs, a_status, at, oarsman
 
 
 @dataclass
@@ -214,3 +214,10 @@ def test_an_option_of_a_verb_in_front_of_it_is_told_its_place() -> None:
     result = oarsman(FakeJobs(), "-n", "team-a", "logs", "x")
     assert result.stderr == "error: there is no option -n\n  hint: write it after the verb: oarsman VERB -n ...\n"
     assert "after the verb" not in oarsman(FakeJobs(), "-z", "logs", "x").stderr
+
+
+def test_without_a_state_the_end_is_waited_for(jobs: FakeJobs) -> None:
+    jobs.add("pi", FAILED)
+    assert oarsman(jobs, "wait", "pi").exit_code == 0
+    jobs.add("tau", RUNNING)
+    assert oarsman(jobs, "wait", "tau", "--timeout", "0").exit_code == 124

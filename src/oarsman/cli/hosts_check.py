@@ -208,15 +208,14 @@ def command(session: Session, names: tuple[str, ...], leave_out: bool, network: 
         if network:
             network_table(speeds)
         count = Counter(finding.level for finding in findings)
-        session.say(
-            t(
-                "{hosts} hosts, {ways} ways between them; failed: {failed}, warnings: {warned}",
-                hosts=len(hosts),
-                ways=len(hosts) * (len(hosts) - 1),
-                failed=count["fail"],
-                warned=count["warn"],
-            )
+        found = {"failed": count["fail"], "warned": count["warn"]}
+        many = t(
+            "{hosts} hosts, {ways} ways between them; failed: {failed}, warnings: {warned}",
+            hosts=len(hosts),
+            ways=len(hosts) * (len(hosts) - 1),
+            **found,
         )
+        session.say(many if len(hosts) != 1 else t("1 host; failed: {failed}, warnings: {warned}", **found))
         if leave_out:
             for name, finding in bad.items():
                 note(t("{name} is left out: {why}", name=name, why=of(finding.message)))

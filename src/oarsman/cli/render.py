@@ -125,9 +125,11 @@ def message(row: JobSummary) -> str:
 
 def size_of(job: Job) -> list[tuple[str, str]]:
     hosts, slots = len(job.hosts), job.slots_per_worker
+    replicas = t("1 launcher + {workers} workers = {total}", workers=job.workers, total=job.total_replicas)
+    on_hosts = t("{hosts} hosts x {slots} = {total}", hosts=hosts, slots=slots, total=job.slots)
     return [
-        (t("Replicas"), t("1 launcher + {workers} workers = {total}", workers=job.workers, total=job.total_replicas)),
-        (t("Slots"), t("{hosts} hosts x {slots} = {total}", hosts=hosts, slots=slots, total=job.slots)),
+        (t("Replicas"), replicas if job.workers != 1 else t("1 launcher + 1 worker = 2")),
+        (t("Slots"), on_hosts if hosts != 1 else t("1 host x {slots} = {total}", slots=slots, total=job.slots)),
     ]
 
 

@@ -171,11 +171,11 @@ def _ended(session: Session, view: JobView) -> JobView:
         "(it ended otherwise or is gone), 124 when the time is up."
     ),
     "oarsman wait pi --for succeeded --timeout 10m",
-    ("oarsman submit job.yaml | xargs oarsman wait --for finished", t("whatever the outcome")),
+    ("oarsman submit job.yaml | xargs oarsman wait", t("whatever the outcome")),
     ("oarsman delete pi && oarsman wait pi --for deleted", t("until nothing of it is left")),
 )
 @options.jobs
-@option("--for", t("The state to wait for."), "goal", required=True, type=_GOALS)
+@option("--for", t("The state to wait for; default: finished."), "goal", default="finished", type=_GOALS)
 @option("--timeout TIME", t("Give up after: 60s, 10m; default: never."), callback=options.seconds)
 @options.place
 def wait_verb(session: Session, names: tuple[str, ...], goal: str, timeout: float | None) -> int:

@@ -63,7 +63,8 @@ async def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config
 def _judged(hostnames: Sequence[str], said: Collection[str]) -> Finding:
     busy = [name for name in hostnames if name not in said]
     if not busy:
-        return _finding(OK, Text("a job started a process on each of {n} hosts", n=len(hostnames)))
+        many = Text("a job started a process on each of {n} hosts", n=len(hostnames))
+        return _finding(OK, many if len(hostnames) != 1 else Text("a job started a process on the host"))
     message = Text("a job ran, but not on {names}: others keep the slots there busy", names=", ".join(busy))
     return _finding(SKIPPED, message)
 

@@ -170,7 +170,8 @@ def judged(code: int, out: str, err: str, hostnames: Mapping[str, str]) -> Findi
     said = {line.strip() for line in out.splitlines()}
     missing = ", ".join(host for host, hostname in hostnames.items() if hostname not in said)
     if code == 0 and not missing:
-        return Finding("", STEP, OK, Text("mpirun started a process on each of {n} hosts", n=len(hostnames)))
+        many = Text("mpirun started a process on each of {n} hosts", n=len(hostnames))
+        return Finding("", STEP, OK, many if len(hostnames) != 1 else Text("mpirun started a process on the host"))
     why = next((line.strip() for line in err.splitlines() if line.strip(" -*=")), "")
     why = why or Text("it ended with code {code}", code=code)
     message = Text("mpirun over all hosts failed: {why}", why=why)
