@@ -11,7 +11,7 @@
 #
 # ARGS go to the test runner: make test ARGS='tests/manifest -k quantities'
 
-# One for each of the two clusters, which mostly wait, and two for the rest. More would starve what others wait for.
+# One for each of the three clusters, which mostly wait, and one for the rest. More would starve what others wait for.
 PROCESSES = 4
 WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 # Whoever has forbidden it: without bytecode every command of a test compiles anew what it imports, and so does pytest.

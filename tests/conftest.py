@@ -28,15 +28,20 @@ CRD = Path(__file__).parents[1] / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"
 
 
 # Tests of one of these folders share a cluster that runs pods, which ends with the last of them.
-SHARING = ("tests/cluster/", "tests/installed/")
+PODS = ("tests/installed/", "tests/cluster/")
+# Those of all of these share a control plane alone: each process that starts another takes half a minute of CPU more.
+ALONE = ("tests/backends/kube/", "tests/cli/test_operator_for_real.py", "tests/console/on_kube/", "tests/engines/kube/")
 STARTING = 600  # seconds: whichever of them is the first also waits for that cluster
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a cluster come one after another, in whatever order: between them it would end."""
-    items.sort(key=lambda item: _sharing(item.nodeid), reverse=True)
+    items.sort(key=lambda item: _turn(_sharing(item.nodeid)))
     for item in items:
-        if _sharing(item.nodeid) and "cluster" in getattr(item, "fixturenames", ()):
+        fixtures, sharing = getattr(item, "fixturenames", ()), _sharing(item.nodeid)
+        if "api" in fixtures and sharing != "api":
+            raise pytest.UsageError(f"{item.nodeid} uses `api` and is in no folder that ALONE names")
+        if sharing in PODS and "cluster" in fixtures:
             item.add_marker("cluster")
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(STARTING))
@@ -54,12 +59,18 @@ class OneProcessForEachCluster(LoadScopeScheduling):
 
 
 def _sharing(nodeid: str) -> str:
-    return next((folder for folder in SHARING if nodeid.startswith(folder)), "")
+    """What a test shares with others: a folder's cluster, or `api`; empty if nothing."""
+    return "api" if nodeid.startswith(ALONE) else next((folder for folder in PODS if nodeid.startswith(folder)), "")
+
+
+def _turn(sharing: str) -> int:
+    """The longest first: whoever shares nothing fills the time that is left."""
+    return (*PODS, "api", "").index(sharing)
 
 
 @pytest.fixture(scope="session")
 def api() -> Iterator[Cluster]:
-    """A control plane alone, one for all tests: no pod ever runs, and each test works in a namespace of its own."""
+    """A control plane alone, one for the tests of ALONE: no pod ever runs, and each works in a namespace of its own."""
     found = provided() or start("api", pods=False)
     yield found  # type: ignore[misc]
     found.stop()
