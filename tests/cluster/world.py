@@ -17,6 +17,7 @@ from pathlib import Path
 from cluster.places import HERE
 
 PATIENCE = 180.0  # seconds; only ends what hangs, however busy the machine is
+GOGC = "400"  # Go programs look for memory to free a quarter as often: a fifth less CPU, for some hundred MB
 
 
 class World:
@@ -109,7 +110,7 @@ class Program:
         self.command = [str(word) for word in command]
         self.log = world.work / f"{name}.log"
         # Go programs take the machine's proxies from their environment; nothing here is reached through one.
-        self._environment = {**os.environ, "NO_PROXY": "*", "no_proxy": "*", **(environment or {})}
+        self._environment = {**os.environ, "NO_PROXY": "*", "no_proxy": "*", "GOGC": GOGC, **(environment or {})}
         self._enter: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
