@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import ssl
@@ -21,6 +22,8 @@ class Refused(RuntimeError):
 
 
 class Client:
+    """Asks for things over connections that it keeps: to make one costs both sides more than most questions do."""
+
     def __init__(self, kubeconfig: Path) -> None:
         content = json.loads(kubeconfig.read_text())
         server = content["clusters"][0]["cluster"]
@@ -28,17 +31,24 @@ class Client:
         self._headers = {"Authorization": f"Bearer {content['users'][0]['user']['token']}"}
         authority = base64.b64decode(server["certificate-authority-data"]).decode()
         self._tls = ssl.create_default_context(cadata=authority)
+        self._kept: list[http.client.HTTPSConnection] = []
+
+    def close(self) -> None:
+        while self._kept:
+            self._kept.pop().close()
 
     def get(self, path: str, timeout: float = 60) -> Any:
         return self.ask("GET", path, timeout=timeout)
 
     def ask(self, verb: str, path: str, body: Mapping[str, Any] | None = None, timeout: float = 60) -> Any:
-        connection, answer = self._ask(path, timeout, verb, json.dumps(body) if body is not None else None)
+        connection, answer = self._answer(path, timeout, verb, json.dumps(body) if body is not None else None)
         try:
-            body = answer.read()
-            return json.loads(body) if body.startswith(b"{") else body.decode()
-        finally:
+            said = answer.read()
+        except BaseException:
             connection.close()
+            raise
+        self._kept.append(connection)
+        return json.loads(said) if said.startswith(b"{") else said.decode()
 
     def watch(self, path: str, version: str) -> Iterator[dict[str, Any]]:
         """Ends when the server ends it; raises if nothing, not even a bookmark, was heard for long."""
@@ -49,12 +59,28 @@ class Client:
         finally:
             connection.close()
 
-    def _ask(
-        self, path: str, timeout: float, verb: str = "GET", body: str | None = None
+    def _answer(
+        self, path: str, timeout: float, verb: str, body: str | None
     ) -> tuple[http.client.HTTPSConnection, http.client.HTTPResponse]:
-        connection = http.client.HTTPSConnection(
+        """What only looks may be said twice, so it is tried first on a connection that the server may have closed."""
+        if verb == "GET" and self._kept:
+            with contextlib.suppress(OSError, http.client.HTTPException, IndexError):
+                return self._ask(path, timeout, verb, body, self._kept.pop())
+        return self._ask(path, timeout, verb, body)
+
+    def _ask(
+        self,
+        path: str,
+        timeout: float,
+        verb: str = "GET",
+        body: str | None = None,
+        kept: http.client.HTTPSConnection | None = None,
+    ) -> tuple[http.client.HTTPSConnection, http.client.HTTPResponse]:
+        connection = kept or http.client.HTTPSConnection(
             str(self._place.hostname), self._place.port, context=self._tls, timeout=timeout
         )
+        if connection.sock:
+            connection.sock.settimeout(timeout)
         try:
             connection.request(verb, path, body, {**self._headers, "Content-Type": "application/json"})
             answer = connection.getresponse()

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
@@ -29,10 +29,12 @@ PATHS = {
     **dict.fromkeys(("configmaps", "events", "nodes", "pods", "secrets", "serviceaccounts"), "/api/v1"),
     "jobs": "/apis/batch/v1",
     "leases": "/apis/coordination.k8s.io/v1",
-    "deployments": "/apis/apps/v1",
+    **dict.fromkeys(("deployments", "replicasets"), "/apis/apps/v1"),
     "mpijobs.v1.kubeflow.org": "/apis/kubeflow.org/v1",
     "mpijobs.v2beta1.kubeflow.org": "/apis/kubeflow.org/v2beta1",
 }
+# Of these, apply() makes new ones itself.
+MADE = {"ConfigMap", "MPIJob", "Pod", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount"}
 PATHS |= {kind.removesuffix("s"): path for kind, path in PATHS.items() if kind.endswith("s")}
 
 
@@ -117,6 +119,33 @@ class Cluster(Kubectl):
                 raise
             return False
 
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.ask("POST", path, body)
+        return found
+
+    def delete_all(self, kind: str, namespace: str) -> None:
+        self.client.ask("DELETE", _path(kind, "", namespace))
+
+    def apply(self, *objects: Mapping[str, Any], namespace: str | None = None) -> None:
+        """Those that are there already, or are of no usual kind, are left to kubectl."""
+        left = [each for each in objects if not self._made(each, namespace or "default")]
+        if left:
+            super().apply(*left, namespace=namespace)
+
+    def _made(self, wanted: Mapping[str, Any], namespace: str) -> bool:
+        version, kind = str(wanted["apiVersion"]), str(wanted["kind"])
+        if kind not in MADE:
+            return False
+        group = f"apis/{version}" if "/" in version else f"api/{version}"
+        within = wanted["metadata"].get("namespace", namespace)
+        try:
+            self.post(f"/{group}/namespaces/{within}/{kind.lower()}s", wanted)
+        except Refused as error:
+            if error.status != http.HTTPStatus.CONFLICT:
+                raise
+            return False
+        return True
+
     def create_namespace(self, name: str) -> None:
         self.client.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
 
@@ -166,6 +195,7 @@ class Cluster(Kubectl):
         for node in self.nodes:
             node.kill()
         if hasattr(self, "control_plane"):
+            self.control_plane.client.close()
             self.control_plane.world.kill()
             for program in self.programs:
                 program.forget()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -52,9 +51,11 @@ class Crowd:
 
     def _submitted(self, manifests: Sequence[Mapping[str, Any]]) -> bool:
         """apply may be said again: what an answer that was lost has brought about is only found there."""
-        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
-        where = f"--namespace={self._namespace}"
-        return not self._cluster.kubectl(where, "apply", "-f", "-", stdin=listed, check=False).returncode
+        try:
+            self._cluster.apply(*manifests, namespace=self._namespace)
+        except (OSError, RuntimeError):
+            return False
+        return True
 
     def until(self, holds: Callable[[], bool], patience: float) -> None:
         deadline = time.monotonic() + patience
@@ -95,7 +96,7 @@ def nothing_was_made_twice(ledger: Ledger, manifests: Sequence[Mapping[str, Any]
 def nothing_is_left(cluster: Cluster, namespace: str) -> None:
     """Deletes every MPIJob; whatever was made for one has to follow it."""
     where = f"--namespace={namespace}"
-    cluster.kubectl(where, "delete", "mpijobs", "--all", "--wait=false")
+    cluster.delete_all("mpijobs.v2beta1.kubeflow.org", namespace)
     kinds = "mpijobs,pods,jobs,services,configmaps,secrets,serviceaccounts,roles,rolebindings"
 
     def left() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
 import subprocess
 import time
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cluster.world import PATIENCE
+from cluster.world import GOGC, PATIENCE
 
 
 class Kubectl:
@@ -28,6 +29,7 @@ class Kubectl:
             text=True,
             capture_output=True,
             input=stdin or "",
+            env={**os.environ, "GOGC": GOGC},
             timeout=timeout,
             check=False,
         )
@@ -53,6 +55,16 @@ class Kubectl:
     def has(self, kind: str, name: str, namespace: str | None = None) -> bool:
         where = [f"--namespace={namespace}"] if namespace else []
         return bool(self.kubectl(*where, "get", kind, name, "--ignore-not-found", "-o", "name").stdout)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """What is made of it there, or answered."""
+        said = self.kubectl("create", f"--raw={path}", "-f", "-", stdin=json.dumps(body)).stdout
+        found: dict[str, Any] = json.loads(said)
+        return found
+
+    def delete_all(self, kind: str, namespace: str) -> None:
+        """Asks for it, and waits for nothing."""
+        self.kubectl(f"--namespace={namespace}", "delete", kind, "--all", "--wait=false")
 
     @contextlib.contextmanager
     def fresh_namespace(self) -> Iterator[str]:

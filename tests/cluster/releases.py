@@ -74,8 +74,10 @@ class Release:
         until(lambda: not any(map(_processes, uids)), f"the processes of {self.name} are gone")
         self.kubectl("delete", "lease", "mpi-operator", "--ignore-not-found")
 
-    def _makers(self) -> str:
-        return self.kubectl("get", "deployments,replicasets", f"--selector={PODS}", "-o", "name")
+    def _makers(self) -> list[str]:
+        kinds = ("deployments", "replicasets")
+        found = (self.cluster.get(kind, namespace=self.namespace, labels=PODS)["items"] for kind in kinds)
+        return [each["metadata"]["name"] for items in found for each in items]
 
     def _image(self) -> dict[str, Any]:
         repository, tag = self.cluster.images["operator"].rsplit(":", 1)

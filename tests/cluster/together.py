@@ -86,7 +86,7 @@ class Bodies:
                 raise
             finally:
                 # While the jobs are there, the operator would make anew what is taken away.
-                place.cluster.kubectl(f"--namespace={namespace}", "delete", "mpijobs", "--all", "--wait=false")
+                place.cluster.delete_all("mpijobs.v2beta1.kubeflow.org", namespace)
 
     def outcome(self, test: str) -> None:
         """As it was; asked again, as another run is."""

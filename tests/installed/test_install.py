@@ -25,8 +25,8 @@ def face(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[Face]:
 def until_without_operator(face: Face) -> None:
     """Its pods end some time after their Deployment, and its lease is only known to be nobody's when it is over."""
     cluster = face.cluster
-    pods = ("get", "pods", "--namespace=mpi-operator", "-o", "name")
-    until(lambda: not cluster.kubectl(*pods).stdout, lambda: f"these pods are gone: {cluster.kubectl(*pods).stdout}")
+    pods = lambda: [pod["metadata"]["name"] for pod in cluster.get("pods", namespace="mpi-operator")["items"]]  # noqa: E731
+    until(lambda: not pods(), lambda: f"these pods are gone: {pods()}")
     place = ("get", "namespace", "mpi-operator", "--ignore-not-found", "-o", "jsonpath={.status.phase}")
     until(lambda: cluster.kubectl(*place).stdout != "Terminating", "its namespace is gone, or not ours to delete")
     until(lambda: face.says("doctor", code=None).returncode != 0, "no operator is heard of")
