@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -60,8 +62,9 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
-        with contextlib.suppress(AttributeError):
-            self._reader.kill()  # type: ignore[union-attr]
+        if self._reader:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._reader.pid, signal.SIGKILL)  # nsenter alone would leave behind what it started
         self._thread.join(120)
 
     # -- what can be asked ---------------------------------------------------------------------------------
