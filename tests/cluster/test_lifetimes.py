@@ -14,7 +14,6 @@ import pytest
 
 from cluster import cgroups, cleaning, network
 from cluster.cluster import Cluster, start
-from cluster.control_plane import ControlPlane
 from cluster.kubectl import until
 from cluster.places import HERE, running
 from cluster.pods import headless, sleeping
@@ -84,8 +83,6 @@ def test_a_cluster_that_is_stopped_leaves_nothing_behind(monkeypatch: pytest.Mon
 OWNER = """
 import sys, time
 from cluster.cluster import start
-from cluster.control_plane import ControlPlane
-ControlPlane.wait = lambda self: None
 found = start("orphan", pods=False)
 print(found.name, *(program.pid for program in found.programs), flush=True)
 time.sleep(1000)
