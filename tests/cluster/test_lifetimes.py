@@ -14,6 +14,7 @@ import pytest
 
 from cluster import cgroups, cleaning, network
 from cluster.cluster import Cluster, start
+from cluster.control_plane import ControlPlane
 from cluster.kubectl import until
 from cluster.places import HERE, running
 from cluster.pods import headless, sleeping
