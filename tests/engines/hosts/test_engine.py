@@ -90,3 +90,28 @@ def test_the_launcher_of_an_attempt_before_is_not_taken_for_the_next(tmp_path: P
     assert (launcher.phase, launcher.attempt, launcher.exit) == (Phase.PENDING, 2, None)
     first = Status(attempts=(Attempt(number=1, outcome="Failed"),))
     assert observe(tmp_path, first).launcher is None
+
+
+def test_a_launcher_that_died_with_its_job_agent_is_not_there_when_another_agent_is(
+    tmp_path: Path, agent_runs: None
+) -> None:
+    """Nobody will ever note its end: a job that waits for it waits for ever."""
+    add_note(str(tmp_path), LauncherStarted(1))
+    add_note(str(tmp_path), AgentStarted(2, "later"))
+    failed = Status(attempts=(Attempt(number=1, outcome="Failed"),))
+    assert observe(tmp_path, failed).launcher is None
+    add_note(str(tmp_path), LauncherGone(1))
+    assert observe(tmp_path, failed).launcher is None
+    add_note(str(tmp_path), LauncherStarted(2))
+    launcher = observe(tmp_path, Status(attempts=(*failed.attempts, Attempt(number=2)))).launcher
+    assert launcher is not None
+    assert (launcher.attempt, launcher.phase) == (2, Phase.RUNNING)
+
+
+def test_a_launcher_whose_end_was_noted_is_remembered_by_the_agent_after(tmp_path: Path, agent_runs: None) -> None:
+    add_note(str(tmp_path), LauncherStarted(1))
+    add_note(str(tmp_path), LauncherEnded(1, code=0, signal=None, memory=False, lines=[]))
+    add_note(str(tmp_path), AgentStarted(2, "later"))
+    launcher = observe(tmp_path, Status(attempts=(Attempt(number=1),))).launcher
+    assert launcher is not None
+    assert launcher.phase is Phase.SUCCEEDED

@@ -140,6 +140,38 @@ def test_a_killed_job_agent_takes_its_hosts_along(machine: Machine) -> None:
         assert not [name for name in os.listdir(parent) if machine.uid(key)[:13] in name]
 
 
+def test_a_job_whose_agent_was_killed_is_tried_again(machine: Machine) -> None:
+    """With workers: they, too, are made anew before the launcher is."""
+    line = "if [ -e second ]; then echo again; else touch second; echo first; sleep 1000; fi"
+    document = mpijob("agent", ["sh", "-c", line], workers=1, run_policy={"backoffLimit": 2})
+    key = machine.submit(document)
+    machine.until(key, lambda status: status.is_true(names.RUNNING))
+    seen = machine.until_journal(key, lambda seen: bool(seen.first_output))
+    assert seen.agent is not None
+    os.kill(seen.agent.pid, signal.SIGKILL)
+    record = machine.until_finished(key)
+    assert record.status.is_true(names.SUCCEEDED), machine.log_of(key)
+    first, second = record.status.attempts
+    assert (first.outcome, second.outcome) == ("Failed", "Succeeded")
+    assert first.cause is not None
+    assert "its job agent was killed" in first.cause.summary
+    assert machine.lines(key, attempt=2) == ["again"]
+    machine.nothing_left(machine.uid(key))
+
+
+def test_a_job_whose_agent_was_killed_can_be_deleted_while_it_is_tried_again(machine: Machine) -> None:
+    key = machine.submit(mpijob("agent", ["sleep", "1000"], workers=1, run_policy={"backoffLimit": 2}))
+    machine.until(key, lambda status: status.is_true(names.RUNNING))
+    seen = machine.seen(key)
+    assert seen.agent is not None
+    os.kill(seen.agent.pid, signal.SIGKILL)
+    machine.until_journal(key, lambda now: now.agent not in (None, seen.agent))
+    uid = machine.uid(key)
+    machine.ok("delete", "agent")
+    machine.nothing_left(uid)
+    assert not machine.paths.job(uid).exists()
+
+
 def test_supervisor_and_job_agent_killed_together_leave_nothing(machine: Machine) -> None:
     key = waiting_job(machine, "both")
     seen = machine.until_ranks(key, 2)

@@ -57,6 +57,8 @@ class Seen:
             case journal.AgentStarted():
                 self.agent, self.ended, self.published = ProcessId(fact.pid, fact.started), False, None
                 self.hosts.clear()
+                if self.launcher is not None and self.launcher.exit is None:
+                    self.launcher = None  # it went with the agent before, and nobody is left who would note its end
             case journal.AgentEnded():
                 self.ended = True
                 self.hosts.clear()
