@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from oarsman.engines.hosts.core import agent_lock
 from oarsman.engines.hosts.core.host import HostNetwork
 from oarsman.engines.hosts.core.job_agent import JobAgent
 from oarsman.engines.hosts.core.job_spec import read_spec
@@ -16,7 +17,6 @@ from oarsman.text.sentence import Text
 def main() -> None:
     """Become a daemon, tell the parent that all is well, keep the job until it ends."""
     folder = sys.argv[1]
-    spec = read_spec(folder)
     ready_read, ready_write = os.pipe()
     if os.fork():
         os.close(ready_write)
@@ -29,11 +29,15 @@ def main() -> None:
     os.setsid()
     os.umask(0o077)
     os.chdir("/")
+    if agent_lock.hold(folder) is None:
+        os.write(ready_write, agent_lock.TAKEN.encode())
+        os._exit(1)
     log = os.open(f"{folder}/agent.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
     try:
+        spec = read_spec(folder)
         os.makedirs(spec.run_folder, mode=0o700, exist_ok=True)
         if spec.elsewhere:
             from oarsman.engines.hosts.ssh.host import SshHostNetwork

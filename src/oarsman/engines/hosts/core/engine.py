@@ -17,7 +17,7 @@ from typing import Protocol
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core import job_agent, messages, process, shims
+from oarsman.engines.hosts.core import agent_lock, job_agent, messages, process, shims
 from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec, read_spec
 from oarsman.engines.hosts.core.journal import HostDown, HostGone, JournalReader, LauncherGone, add_note
 from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
@@ -116,8 +116,7 @@ class HostsEngine:
         if not alive:
             watched.look()  # it may have noted the end of the job between our look and its own end
         if seen.agent is not None and not alive and not seen.ended and watched.cleared != seen.agent:
-            watched.cleared = seen.agent
-            await asyncio.to_thread(self._transport.clear_up, job.uid, seen, watched.folder, self._run_folder(job.uid))
+            await self._clear_up(job.uid, watched)
         launcher = _launcher_member(assignment, seen, alive)
         return Observed(
             status=assignment.status,
@@ -136,6 +135,14 @@ class HostsEngine:
             prepared=alive,
             keeps_idle_members=False,
         )
+
+    async def _clear_up(self, uid: str, watched: Watched) -> None:
+        """After a job agent that was killed; never under the feet of one that starts in its place."""
+        with agent_lock.no_agent(str(watched.folder)) as nobody:
+            if nobody:
+                watched.cleared = watched.seen.agent
+                run_folder = self._run_folder(uid)
+                await asyncio.to_thread(self._transport.clear_up, uid, watched.seen, watched.folder, run_folder)
 
     async def _judge(self, assignment: Assignment, watched: Watched) -> str | None:
         """What cannot be honoured. Asked once per version of the job, and only before it has run."""
@@ -184,6 +191,10 @@ class HostsEngine:
     async def _prepare(self, assignment: Assignment, watched: Watched) -> None:
         """Write the specification anew and have a job agent running. Cheap when both are there."""
         uid = assignment.job.uid
+        if not watched.agent_alive:
+            with agent_lock.no_agent(str(watched.folder)) as nobody:
+                if not nobody:  # one that ends would take what we prepare with it
+                    raise RetryableError(agent_lock.TAKEN)
         others = (other.folder for key, other in self._watched.items() if key != uid and other.agent_alive)
         specs = filter(None, map(find_spec, others))
         taken = {device for spec in specs for devices in spec.gpus.values() for device in devices}
