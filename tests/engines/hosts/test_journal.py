@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,6 +46,67 @@ def test_a_note_that_the_full_disk_cut_short_is_written_again(tmp_path: Path, mo
     journal.note(notes.LauncherGone(1))
     journal.note(notes.AgentEnded())
     assert noted(tmp_path) == [notes.LauncherGone(1), notes.AgentEnded()]
+
+
+TORN = b'{"t":1.0,"e":"laun'  # by a full disk, or a machine that lost its power
+
+
+def test_a_torn_line_does_not_swallow_the_next_fact(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_bytes(TORN)
+    journal = Journal(str(tmp_path))
+    journal.note(notes.LauncherGone(1))
+    assert noted(tmp_path) == [notes.LauncherGone(1)]
+    with (tmp_path / "journal.jsonl").open("ab") as file:
+        file.write(TORN)  # by somebody else, while it is open
+    journal.note(notes.LauncherGone(2))
+    with (tmp_path / "journal.jsonl").open("ab") as file:
+        file.write(TORN)
+    add_note(str(tmp_path), notes.LauncherGone(3))
+    journal.close()
+    assert noted(tmp_path) == [notes.LauncherGone(number) for number in (1, 2, 3)]
+
+
+def test_a_reader_that_has_seen_a_torn_line_goes_on_after_it(tmp_path: Path) -> None:
+    reader = JournalReader(str(tmp_path))
+    (tmp_path / "journal.jsonl").write_bytes(TORN)
+    assert list(reader.news()) == []
+    add_note(str(tmp_path), notes.LauncherGone(1))
+    assert [noted.fact for noted in reader.news()] == [notes.LauncherGone(1)]
+
+
+def test_a_note_from_outside_that_the_full_disk_cut_short_is_not_taken_for_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda fd, data: write(fd, data[:7]))
+        with pytest.raises(OSError, match="No space left"):
+            add_note(str(tmp_path), notes.LauncherGone(1))
+    add_note(str(tmp_path), notes.LauncherGone(1))
+    assert noted(tmp_path) == [notes.LauncherGone(1)]
+
+
+@pytest.mark.parametrize("taken", [0, 7])
+def test_what_a_disk_without_any_room_does_not_take_is_written_when_there_is_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int
+) -> None:
+    journal = Journal(str(tmp_path))
+    write = os.write
+
+    def full(fd: int, data: bytes) -> int:
+        if not taken:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data[:taken])
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", full)
+        for number in (1, 2):
+            journal.note(notes.LauncherGone(number))
+        assert noted(tmp_path) == []
+    journal.catch_up()
+    journal.note(notes.LauncherGone(3))
+    assert noted(tmp_path) == [notes.LauncherGone(number) for number in (1, 2, 3)]
+    journal.close()
 
 
 def test_why_a_host_was_lost_is_noted_with_what_it_is_made_of(tmp_path: Path) -> None:

@@ -213,6 +213,7 @@ class JobAgent:
             return
         slept = now - self.last_pulse > 3 * _PULSE  # we were halted ourselves: nobody else is to blame
         self.last_pulse = now
+        self.journal.catch_up()
         if slept or self.launcher is not None or self.listeners:
             self.needed_at = now
         elif now - self.needed_at > _ALONE_SECONDS:

@@ -145,40 +145,62 @@ class Journal:
     def __init__(self, folder: str) -> None:
         self._reserve = os.path.join(folder, "reserve")
         self._fd = _open(folder)
+        self._waiting: list[bytes] = []  # lines for which there was no room
         if not os.path.exists(self._reserve):
             with contextlib.suppress(OSError), open(self._reserve, "wb") as file:
                 file.write(bytes(RESERVE_BYTES))
 
     def close(self) -> None:
+        self.catch_up()
         os.close(self._fd)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._reserve)
+        self._give_up_reserve()
 
     def note(self, fact: Fact) -> None:
-        line = _line(fact)
-        try:
-            if os.write(self._fd, line) == len(line):
-                return
-            line = b"\n" + line  # the disk became full in the middle of it: what is there stays a torn line
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
+        self._waiting.append(_line(fact))
+        if not self.catch_up():
+            self._give_up_reserve()
+            self.catch_up()
+
+    def catch_up(self) -> bool:
+        """Write what a full disk has not taken so far; False if some of it still waits."""
+        while self._waiting and _append(self._fd, self._waiting[0]):
+            self._waiting.pop(0)
+        return not self._waiting
+
+    def _give_up_reserve(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._reserve)
-        os.write(self._fd, line)
 
 
 def add_note(folder: str, fact: Fact) -> None:
-    """One fact from somebody other than the job agent."""
+    """One fact from somebody other than the job agent. OSError if it is not written."""
     fd = _open(folder)
     try:
-        os.write(fd, _line(fact))
+        if not _append(fd, _line(fact)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
         os.close(fd)
 
 
 def _open(folder: str) -> int:
-    return os.open(f"{folder}/{_FILE}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(f"{folder}/{_FILE}", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _append(fd: int, line: bytes) -> bool:
+    """False if the disk is full. What it took of the line all the same stays, torn, and the next one ends it."""
+    data = b"\n" + line if _torn(fd) else line
+    try:
+        return os.write(fd, data) == len(data)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return False
+
+
+def _torn(fd: int) -> bool:
+    """Whether the last line has no end. A superfluous one does no harm, should somebody be about to write it."""
+    size = os.fstat(fd).st_size
+    return size > 0 and os.pread(fd, 1, size - 1) != b"\n"
 
 
 def _line(fact: Fact) -> bytes:
