@@ -479,6 +479,7 @@ async def _nobody(*_: Any) -> None:
 
 
 def test_jobs_on_ssh_hosts_are_handed_in_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.ensure", _nobody)
     monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.poke", _nobody)
     monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.attend", _nobody)
     monkeypatch.setenv("OARSMAN_STATE", str(tmp_path / "state"))

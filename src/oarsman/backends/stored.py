@@ -96,6 +96,7 @@ class StoredBackend(Edits):
             self._known[stored.uid] = _as_stored(job, stored)
             return stored
 
+        await self._supervisor.ensure()
         return await self._told(add)
 
     def _checked(self, document: Mapping[str, Any], folder: Path) -> tuple[Job, str]:

@@ -72,9 +72,7 @@ class Supervisor:
         with contextlib.suppress(FileNotFoundError):
             self._paths.socket.unlink()
         server = await asyncio.start_unix_server(self._serve, self._paths.socket)
-        if ready is not None:
-            os.write(ready, b"ok")
-            os.close(ready)
+        _tell(ready, b"ok")
         log.info("supervisor %d is ready", os.getpid())
         turning = asyncio.create_task(self._reconciler.run())
         idling = asyncio.create_task(self._leave_when_idle())
@@ -147,6 +145,14 @@ class Supervisor:
             writer.close()
 
 
+def _tell(ready: int | None, word: bytes) -> None:
+    """Whoever started us may be gone; the jobs are not."""
+    if ready is not None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(ready, word)
+        os.close(ready)
+
+
 def main() -> None:
     """Become a daemon and supervise. The pipe given as argument is told `ok`, or `busy` if one is here already."""
     ready = int(sys.argv[1]) if len(sys.argv) > 1 else None
@@ -159,8 +165,7 @@ def main() -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        if ready is not None:
-            os.write(ready, b"busy")
+        _tell(ready, b"busy")
         sys.exit(0)
     paths.make_run()  # not before: the one that was here removes it when it leaves
     os.chdir("/")

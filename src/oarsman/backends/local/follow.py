@@ -73,6 +73,11 @@ class SupervisorLink:
             return
         await self._told(settle=True)
 
+    async def ensure(self) -> None:
+        """Returns when a supervisor is running. It looks at the store by itself now and then, so what is stored from
+        now on is looked after, whatever becomes of us."""
+        (await self.connect()).close()
+
     async def poke(self, uid: str) -> None:
         """Returns when a supervisor has taken note."""
         while not await self._told(poke=uid):
@@ -123,6 +128,7 @@ class SupervisorLink:
                     pass_fds=[write],
                     check=True,
                     cwd="/",
+                    start_new_session=True,  # what ends us (Ctrl-C, a closed terminal) is not meant for it
                     env={**os.environ, "OARSMAN_STATE": str(self._paths.state)},
                 )
             except (OSError, subprocess.CalledProcessError) as error:
