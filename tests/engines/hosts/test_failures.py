@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import signal
@@ -61,6 +62,26 @@ def test_a_killed_worker_is_named(mpi: str, machine_with: Callable[..., Machine]
     assert cause.host == "tree-worker-1", cause
     assert "tree-worker-1" in cause.summary
     machine.nothing_left(machine.uid(key))
+
+
+def test_a_killed_host_takes_its_processes_along_where_there_are_no_namespaces(
+    machine_with: Callable[..., Machine],
+) -> None:
+    """Also one that has left its group and its session."""
+    machine = machine_with("openmpi5", OARSMAN_SEPARATION="none")
+    line = "setsid sh -c 'sleep 1000 & echo strayed; sleep 1000' & sleep 1000"
+    (machine.folder / "job.json").write_text(json.dumps(mpijob("plain", ["sh", "-c", line], workers=1)))
+    machine.ok("submit", "job.json")
+    key = "default/plain"
+    machine.until(key, lambda status: status.is_true(names.RUNNING))
+    seen = machine.until_journal(key, lambda seen: bool(seen.first_output))
+    uid = machine.uid(key)
+    program = machine.processes(uid)
+    assert [process for process in program if "1000" in process.cmdline()]
+    os.kill(seen.hosts["plain-launcher"].process.pid, signal.SIGKILL)
+    machine.until_finished(key)
+    machine.nothing_left(uid)
+    assert not any(process.is_running() for process in program)
 
 
 @pytest.mark.parametrize("mpi", MPIS)

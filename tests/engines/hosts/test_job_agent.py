@@ -21,6 +21,7 @@ from oarsman.engines.hosts.core.host import HostNetwork, RunningHost
 from oarsman.engines.hosts.core.job_agent import JobAgent
 from oarsman.engines.hosts.core.journal import (
     Fact,
+    HostDown,
     Journal,
     JournalReader,
     LauncherEnded,
@@ -41,10 +42,11 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.left: list[int] = []  # processes of a lost host that cannot be ended
         self.agent = JobAgent(
             str(folder),
             a_spec(),
-            cast(HostNetwork, SimpleNamespace(remove=lambda _host: None)),
+            cast(HostNetwork, SimpleNamespace(remove=lambda _host: None, end_orphans=lambda _hosts: self.left)),
             Journal(str(folder)),
         )
         ours, self.launcher = socket.socketpair()
@@ -163,6 +165,13 @@ def test_what_a_host_says_before_it_is_lost_counts(stage: Stage, far: socket.soc
     stage.turn()
     assert LauncherEnded in stage.kinds()
     assert (stage.folder / "rank-0.out").read_text() == "x"
+
+
+def test_what_a_lost_host_has_left_running_is_said(stage: Stage, far: socket.socket) -> None:
+    stage.left = [17, 18]
+    stage.agent._lost(stage.agent.hosts["a-worker-0"], "all its processes were killed")
+    (down,) = [fact for fact in stage.facts() if isinstance(fact, HostDown)]
+    assert down.reason == "its first process is gone, and these could not be ended: 17, 18"
 
 
 def test_a_host_that_falls_silent_is_not_waited_for(stage: Stage, far: socket.socket) -> None:

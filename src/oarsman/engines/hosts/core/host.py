@@ -129,6 +129,10 @@ class HostNetwork(ABC):
             mode = 0o755 if name.endswith(".sh") else 0o644
             replace_file(f"{self.run_folder}/etc/mpi/{name}", text, mode=mode)
 
+    def end_orphans(self, _hosts: Iterable[RunningHost]) -> list[int]:
+        """End what hosts that are gone have left running here, but nothing of these hosts; what could not be ended."""
+        return []
+
     def remove(self, host: RunningHost) -> None:
         import shutil  # it brings much along that nobody needs before a job's end
 

@@ -196,6 +196,9 @@ class JobAgent:
         with contextlib.suppress(KeyError, ValueError):
             self.selector.unregister(host.channel)
         memory = host.group.out_of_memory_kills() > host.kills_seen
+        if left := self.network.end_orphans(self.hosts.values()):
+            pids = ", ".join(map(str, left))
+            reason = Text("its first process is gone, and these could not be ended: {pids}", pids=pids)
         self.network.remove(host)
         self._note(journal.HostDown(host.name, reason, memory))
 

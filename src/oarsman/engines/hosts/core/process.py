@@ -9,7 +9,7 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 
@@ -92,8 +92,8 @@ def stopped(pid: int) -> bool:
     return fields is not None and fields[0] in ("T", "t")
 
 
-def descendants(root: int) -> list[int]:
-    """Everything below this process, whichever group or session it moved to."""
+def descendants(root: int, without: Collection[int] = ()) -> list[int]:
+    """Everything below this process, whichever group or session it moved to; not what is `without`, or below that."""
     if os.path.isdir("/proc/self"):
         stats = ((name, _stat(int(name))) for name in os.listdir("/proc") if name.isdigit())
         parents = [(name, fields[1]) for name, fields in stats if fields is not None]
@@ -101,7 +101,8 @@ def descendants(root: int) -> list[int]:
         parents = [(pid, parent) for pid, parent in map(str.split, _ps("-axo", "pid=,ppid=").splitlines())]
     children: dict[int, list[int]] = {}
     for pid, parent in parents:
-        children.setdefault(int(parent), []).append(int(pid))
+        if int(pid) not in without:
+            children.setdefault(int(parent), []).append(int(pid))
     found: list[int] = []
     queue = [root]
     while queue:

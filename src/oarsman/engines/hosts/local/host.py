@@ -15,7 +15,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -29,6 +29,7 @@ from oarsman.engines.hosts.core.messages import Alive, Exited, RunCommand, Up
 _BRIDGE = "rack0"
 _BRIDGE_ADDRESS = "10.77.0.1"
 _HEARTBEAT_PORT = 4077
+_END_WITHIN = 2.0  # what was killed takes a moment to be gone
 
 
 def address_of(index: int, *, launcher: bool, private: bool) -> str:
@@ -78,6 +79,19 @@ class LocalHostNetwork(HostNetwork):
         with open(f"{self.run_folder}/etc/hosts", "w") as file:  # in place: this very file is mounted
             file.write(files["hosts"])
         super().publish({name: text for name, text in files.items() if name != "hosts"}, hosts)
+
+    def end_orphans(self, hosts: Iterable[RunningHost]) -> list[int]:
+        """With process numbers of its own nothing outlives a host. Otherwise its processes have come home to us."""
+        known = {host.process.pid for host in hosts}
+        deadline = time.monotonic() + _END_WITHIN
+        while not self.separation.processes and (left := _running_below(os.getpid(), known)):
+            if time.monotonic() >= deadline:
+                return left
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)  # one that is gone may have left others to us
+        return []
 
     def _start(self, name: str, spec: HostSpec, channel: socket.socket, group: Group, close: Sequence[int]) -> int:
         assert isinstance(spec, LocalHostSpec)
@@ -166,6 +180,11 @@ class LocalHostNetwork(HostNetwork):
                 linux.bind(volume.source, volume.target, read_only=volume.read_only)
         if have.processes:
             linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+
+
+def _running_below(root: int, without: Collection[int]) -> list[int]:
+    """Those that only wait to be reaped are gone."""
+    return [pid for pid in process.descendants(root, without) if process.identify(pid) is not None]
 
 
 @dataclass(kw_only=True)
