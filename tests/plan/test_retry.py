@@ -183,3 +183,33 @@ def test_older_attempts_keep_their_cause_but_not_its_lines() -> None:
     assert retried.attempts[0].cause is not None
     assert retried.attempts[0].cause.last_lines == ()
     assert "boom" in retried.attempts[0].cause.summary
+
+
+BACK = timedelta(hours=2)  # how far a clock is put back
+
+
+def test_a_clock_that_was_put_back_does_not_make_the_next_attempt_wait_for_it() -> None:
+    job = a_job(backoff_limit=3)
+    status = replace(a_status(), attempts=failed_attempts(2), retry_at=at(20) + BACK)
+    plan = reconcile(job, Observed(status=status, workers=workers(2)), at(0))
+    assert plan.status.retry_at == at(0) + delay(2)
+    assert plan.look_again_in == delay(2)
+    status = replace(status, retry_at=at(20))
+    assert reconcile(job, Observed(status=status, workers=workers(2)), at(0)).status.retry_at == at(20)
+
+
+def test_a_launcher_that_is_missing_is_missed_although_the_clock_was_put_back() -> None:
+    job = a_job(backoff_limit=3)
+    missing = running(job, status=launched(1), launcher=None)
+    began = missing.status.attempts[-1].started
+    assert began is not None
+    assert reconcile(job, missing, began).status.attempts[-1].outcome == ""  # it may not be visible yet
+    assert reconcile(job, missing, began - BACK).status.attempts[-1].outcome == "Failed"
+
+
+def test_a_dead_worker_is_replaced_although_the_clock_was_put_back() -> None:
+    job = a_job(backoff_limit=3)
+    status = replace(a_status(), attempts=failed_attempts(1), retry_at=at(10))
+    dead = a_worker(1, Phase.FAILED, finished_at=at(5) + BACK)
+    plan = reconcile(job, Observed(status=status, workers=(a_worker(0), dead)), at(0))
+    assert DeleteWorker(1) in plan.actions

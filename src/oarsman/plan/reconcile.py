@@ -117,6 +117,7 @@ _STORY: Final[tuple[Chapter, ...]] = (
     barrier.hopeless,
     retry.attempt_failed,
     retry.clear_away,
+    retry.keep_the_delay,
     elastic.tell_scaling,
     elastic.tell_outdated,
     elastic.follow_edits,

@@ -92,6 +92,11 @@ class Turn:
             return None
         return found if attempt.launcher in ("", found.instance) or not found.instance else None
 
+    def waits(self, since: datetime, span: timedelta) -> bool:
+        """Whether a wait of this span, begun then, goes on. If that is still so far ahead, the clock was put back
+        meanwhile: it is over, since nobody knows when it would have been."""
+        return since - span <= self.now < since + span
+
     @property
     def launcher_alive(self) -> bool:
         return self.launcher is not None and not self.launcher.phase.ended

@@ -41,9 +41,9 @@ def conflict(turn: Turn) -> Turn:
     what, created = turn.seen.conflict, turn.status.condition(names.CREATED)
     if what is None or turn.seen.launcher is not None:
         return turn
-    due = (created.since if created else turn.now) + CONFLICT_PATIENCE
-    if turn.now < due:
-        return turn.wake_at(due).end()
+    since = created.since if created else turn.now
+    if turn.waits(since, CONFLICT_PATIENCE):
+        return turn.wake_at(since + CONFLICT_PATIENCE).end()
     message = Text("Resource {what} already exists and is not managed by MPIJob", what=what)
     return finish.fail(turn, names.REASON_CONFLICT, message)
 

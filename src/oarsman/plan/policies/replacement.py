@@ -55,9 +55,8 @@ def _take_away_the_dead(turn: Turn) -> Turn:
     for worker in turn.seen.workers:
         if worker.terminating or not worker.phase.ended or worker.index >= turn.job.workers:
             continue
-        due = worker.finished_at + PAUSE if worker.finished_at else turn.now
-        if turn.now < due:
-            turn = turn.wake_at(due)
+        if worker.finished_at and turn.waits(worker.finished_at, PAUSE):
+            turn = turn.wake_at(worker.finished_at + PAUSE)
             continue
         turn = elastic.withdraw(turn, (worker,)).do(DeleteWorker(worker.index))
         turn = _tell_replaced(turn, worker.name, what_befell(worker))

@@ -54,9 +54,9 @@ def attempt_failed(turn: Turn) -> Turn:
         return turn
     lost = replacement.lost_workers(turn)
     if launcher is None:
-        missed_at = (attempt.started or turn.now) + GRACE
-        if turn.now < missed_at:
-            return turn.wake_at(missed_at).end()
+        began = attempt.started or turn.now
+        if turn.waits(began, GRACE):
+            return turn.wake_at(began + GRACE).end()
         return _verdict(turn, causes.of_missing_launcher(turn.job, turn.seen, lost), lost)
     if launcher.phase is Phase.FAILED and launcher.reason == names.REASON_BARRIER:
         on_their_way = [w for w in turn.seen.workers if w.waits_for_room]
@@ -90,6 +90,14 @@ def _not_started(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...] = ()) -
     turn = turn.become(retry_at=turn.now + delay(len(before) + 1)) if before else turn
     message = conditions.cut(Text("not started: {why}", why=cause.summary))
     return turn.tell(names.REASON_RESTARTING, message, warning=True).again().end()
+
+
+def keep_the_delay(turn: Turn) -> Turn:
+    """No delay is that long: the clock was put back, and the next attempt does not wait until it is right again."""
+    retry_at = turn.status.retry_at
+    if retry_at is None or retry_at <= turn.now + LONGEST_DELAY:
+        return turn
+    return turn.become(retry_at=turn.now + delay(max(1, attempts.failures(turn))))
 
 
 def clear_away(turn: Turn) -> Turn:
