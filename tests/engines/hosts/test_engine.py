@@ -22,6 +22,7 @@ from oarsman.engines.hosts.core.journal import (
     LauncherStarted,
     add_note,
 )
+from oarsman.engines.hosts.local.transport import LocalTransport
 from oarsman.job.observed import Observed, Phase
 from oarsman.job.state import Attempt, Status
 from oarsman.manifest import job_from_document
@@ -115,3 +116,27 @@ def test_a_launcher_whose_end_was_noted_is_remembered_by_the_agent_after(tmp_pat
     launcher = observe(tmp_path, Status(attempts=(Attempt(number=1),))).launcher
     assert launcher is not None
     assert launcher.phase is Phase.SUCCEEDED
+
+
+def test_a_clean_up_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_note(str(tmp_path), AgentStarted(1, "never"))
+    tries: list[str] = []
+
+    def fails_first(_transport: LocalTransport, uid: str, *_given: object) -> None:
+        tries.append(uid)
+        if len(tries) == 1:
+            raise OSError("the disk does not answer")
+
+    monkeypatch.setattr(LocalTransport, "clear_up", fails_first)
+    job = job_from_document({**mpijob("pi", ["mpirun", "hostname"]), "metadata": {"name": "pi", "uid": "uid-pi"}})
+    engine = HostsEngine(job_folder=lambda _uid: tmp_path, run_folder=lambda _uid: tmp_path / "run")
+    assignment = Assignment(job=job, status=NOTHING_YET, environment={}, folder=tmp_path)
+
+    async def story() -> None:
+        with pytest.raises(OSError, match="does not answer"):
+            await engine.observe(assignment)
+        for _ in range(2):
+            await engine.observe(assignment)
+
+    asyncio.run(story())
+    assert len(tries) == 2

@@ -140,9 +140,9 @@ class HostsEngine:
         """After a job agent that was killed; never under the feet of one that starts in its place."""
         with agent_lock.no_agent(str(watched.folder)) as nobody:
             if nobody:
-                watched.cleared = watched.seen.agent
                 run_folder = self._run_folder(uid)
                 await asyncio.to_thread(self._transport.clear_up, uid, watched.seen, watched.folder, run_folder)
+                watched.cleared = watched.seen.agent
 
     async def _judge(self, assignment: Assignment, watched: Watched) -> str | None:
         """What cannot be honoured. Asked once per version of the job, and only before it has run."""
