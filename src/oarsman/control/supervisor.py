@@ -96,8 +96,11 @@ class Supervisor:
         """Nothing should be missed; should it be all the same, it costs half a minute and no more."""
         while True:
             await asyncio.sleep(_RESYNC_SECONDS)
-            for stored in self._store.unfinished():
-                self._queue.add(stored.uid)
+            try:
+                for stored in self._store.unfinished():
+                    self._queue.add(stored.uid)
+            except Exception:  # a locked store, for one; this is to go on to the end
+                log.exception("the jobs could not be looked at again")
 
     async def _sample(self) -> None:
         """In a thread: the loop goes on turning meanwhile. No trouble with figures is worth a job."""
@@ -114,7 +117,11 @@ class Supervisor:
         """No job, no TTL to wait for: nobody needs us."""
         while True:
             await asyncio.sleep(self._idle)
-            busy = len(self._queue) or self._store.unfinished() or self._store.waiting_for_ttl()
+            try:
+                busy = len(self._queue) or self._store.unfinished() or self._store.waiting_for_ttl()
+            except Exception:
+                log.exception("whether anything is left to do could not be found out")
+                continue
             if not busy:
                 self._stop.set()
                 return
