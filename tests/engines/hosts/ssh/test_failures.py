@@ -89,6 +89,17 @@ def test_a_job_agent_that_is_killed_takes_its_job_from_every_host(machine: SshMa
     machine.nothing_left()
 
 
+def test_a_job_whose_agent_was_killed_is_tried_again(machine: SshMachine) -> None:
+    key = waiting(machine, "retried", backoffLimit=2)
+    agent = machine.seen(key).agent
+    assert agent is not None
+    os.kill(agent.pid, signal.SIGKILL)
+    machine.until(key, lambda status: len(status.attempts) > 1 and status.is_true("Running"))
+    machine.jobs.stop(key)
+    machine.until_finished(key)
+    machine.nothing_left()
+
+
 def test_a_machine_that_loses_its_power_leaves_nothing_on_the_hosts(machine: SshMachine) -> None:
     """The one that submitted: supervisor, job agent, connections, all at once."""
     key = waiting(machine, "gone")
