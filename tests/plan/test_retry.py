@@ -4,15 +4,17 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from for_every import for_every_row
 
 from oarsman import names
+from oarsman.job.job import Job, Volume
 from oarsman.job.job import RestartPolicy as R
 from oarsman.job.observed import Exit, Observed, Phase
 from oarsman.job.state import Attempt
 from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker
 from oarsman.plan.policies.retry import delay
 from oarsman.plan.reconcile import reconcile
-from tests.builders import a_job, a_launcher, a_status, a_worker, at, launched, running, workers
+from tests.builders import a_job, a_launcher, a_rank, a_status, a_worker, at, launched, running, workers
 
 
 def failed_attempts(count: int) -> tuple[Attempt, ...]:
@@ -56,6 +58,112 @@ def test_what_becomes_of_a_failed_attempt(
     assert plan.status.is_true(names.RESTARTING) == (reason is None)
     assert not plan.status.is_true(names.RUNNING)
     assert plan.look_again_in == timedelta(0)
+
+
+OPEN_MPI_USAGE = 'mpirun: Error: unknown option "--frobnicate"'
+HYDRA_USAGE = "[mpiexec@pi-launcher] match_arg (lib/utils/args.c:166): unrecognized argument frobnicate"
+HYDRA_MISSING = (
+    "[proxy:0@pi-worker-0] HYDU_create_process (lib/utils/launch.c:73): "
+    "execvp error on file ./nope (No such file or directory)"
+)
+# The launcher's code and its last line, and whether the next attempt could do better.
+LAUNCHERS = [
+    (127, "oarsman: mpriun: No such file or directory", "the program is not there"),
+    (127, "bash: line 1: mpriun: command not found", "the program is not there"),
+    (127, "sh: 1: mpriun: not found", "the program is not there"),
+    (127, "", None),
+    (127, "the licence server has no seats", None),
+    (126, "oarsman: ./pi: Permission denied", "the program cannot be executed"),
+    (126, "oarsman: ./pi: Exec format error", "the program cannot be executed"),
+    (126, "oarsman: ./pi: Text file busy", None),
+    (126, "", None),
+    (1, "bash: line 1: helper: command not found", None),
+    (1, OPEN_MPI_USAGE, "mpirun does not take its command line"),
+    (213, "An unrecognized option was included on the mpirun command line:", "mpirun does not take its command line"),
+    (255, HYDRA_USAGE, "mpirun does not take its command line"),
+    (
+        1,
+        "There are not enough slots available in the system to satisfy the 512",
+        "mpirun does not take its command line",
+    ),
+    (134, "prterun was unable to find the specified executable file, and therefore did", "the program is not there"),
+    (255, HYDRA_MISSING, "the program is not there"),
+    (2, "train.py: error: unrecognized arguments: --frobnicate", None),
+]
+
+
+def the_end(job: Job, seen: Observed) -> str | None:
+    """What is said of a job that is not tried again."""
+    status = reconcile(job, seen, at(20)).status
+    failed = status.condition(names.FAILED)
+    assert (failed is None) == status.is_true(names.RESTARTING)
+    assert failed is None or failed.reason == names.REASON_FAILED
+    return failed.message if failed else None
+
+
+@for_every_row(LAUNCHERS)
+def test_what_the_next_attempt_would_only_repeat_is_not_retried(code: int, line: str, why: str | None) -> None:
+    job = a_job()
+    said = the_end(job, running(job, launcher=a_launcher(Phase.FAILED, code=code), launcher_lines=(line,)))
+    assert (said is None) == (why is None)
+    assert said is None or said.endswith(f"; not retried: {why}"), said
+
+
+def test_a_rank_whose_program_is_missing_ends_the_job_and_is_named() -> None:
+    job = a_job()
+    ranks = (a_rank(0, code=127, last_lines=("pyhton3: command not found",)), a_rank(1, code=143))
+    said = the_end(job, running(job, launcher=a_launcher(Phase.FAILED, code=127), ranks=ranks))
+    assert said == (
+        "MPIJob default/pi has failed: rank 0 on pi-worker-0 exited with code 127 (command not found): "
+        "pyhton3: command not found; not retried: the program is not there"
+    )
+
+
+def test_what_was_lost_with_a_host_is_tried_again_whatever_was_said() -> None:
+    job = a_job()
+    seen = running(job, workers=(a_worker(0), a_worker(1, Phase.FAILED, reason="HostLost")))
+    lines = ("bash: line 1: mpirun: command not found",)
+    assert the_end(job, replace(seen, launcher=a_launcher(Phase.FAILED, code=127), launcher_lines=lines)) is None
+
+
+def test_an_mpirun_that_had_started_ranks_did_take_its_command_line() -> None:
+    job = a_job()
+    seen = running(job, launcher=a_launcher(Phase.FAILED, code=1), launcher_lines=(OPEN_MPI_USAGE,), ranks=(a_rank(0),))
+    assert the_end(job, seen) is None
+
+
+def test_a_job_that_is_never_retried_is_not_told_that_it_is_not() -> None:
+    job = a_job(restart=R.NEVER)
+    lines = ("bash: line 1: mpriun: command not found",)
+    said = the_end(job, running(job, launcher=a_launcher(Phase.FAILED, code=127), launcher_lines=lines))
+    assert said is not None
+    assert "not retried" not in said
+
+
+DIGEST = "registry/pi@sha256:" + "0" * 64
+
+
+@for_every_row(
+    [
+        ("pi", (), False),
+        ("registry/pi:1.0", (), False),
+        (DIGEST, (), True),
+        (DIGEST, (Volume(name="code", kind="persistentVolumeClaim"),), False),
+        (DIGEST, (Volume(name="scratch", kind="emptyDir"),), True),
+    ]
+)
+def test_on_kubernetes_the_next_pod_may_find_what_this_one_did_not(
+    image: str, volumes: tuple[Volume, ...], final: bool
+) -> None:
+    """Unless its image is named by digest and nothing but that can hold the program."""
+    job = a_job()
+    container = replace(job.launcher.container, image=image)
+    launcher = replace(job.launcher, containers=(container,), volumes=volumes)
+    assert job.worker is not None
+    job = replace(job, launcher=launcher, worker=replace(job.worker, containers=(container,)))
+    lines = ("bash: line 1: mpriun: command not found",)
+    seen = running(job, launcher=a_launcher(Phase.FAILED, code=127), launcher_lines=lines, ranks_report=False)
+    assert (the_end(job, seen) is not None) == final
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,18 @@ _BOILERPLATE: Final = re.compile(
 # The lines in which Hydra's own programs report, whoever failed.
 _HYDRA_SAYS: Final = re.compile(r"\[(?:mpiexec|proxy:\S+)@[^\]]+\] ")
 
+_MISSES_PROGRAM: Final = re.compile(
+    r"(?:mpirun|mpiexec|orterun|prterun|prun) was unable to find the specified executable|"
+    r"execvp error on file .{1,300}? \(No such file or directory\)"
+)
+_REFUSES: Final = re.compile(
+    r"\b(?:mpirun|mpiexec|orterun|prterun|prun)(?:\.real)?: Error: unknown option|"
+    r"An unrecognized option was included on the (?:mpirun|mpiexec|orterun|prterun|prun) command line|"
+    r"\[mpiexec@[^\]]+\] .{0,120}?unrecognized argument|"
+    r"There are not enough slots available in the system|"
+    r"(?:mpirun|mpiexec|orterun|prterun|prun) has detected an attempt to run as root"
+)
+
 
 def blamed(lines: Sequence[str]) -> NamedProcess | None:
     """The process that the launcher names as the one that failed first."""
@@ -93,6 +105,16 @@ def tells_of_a_rank(lines: Sequence[str]) -> bool:
     It leaves out which one if it hears that all ranks run only after one has failed: "running" overwrites "failed".
     """
     return _ONE_FAILED.search(_on_one_line(lines)) is not None
+
+
+def misses_the_program(lines: Sequence[str]) -> bool:
+    """Whether the launcher says that the program it was to start is not there."""
+    return _MISSES_PROGRAM.search(_on_one_line(lines)) is not None
+
+
+def refuses_its_command_line(lines: Sequence[str]) -> bool:
+    """Whether the launcher says that it was called in a way it does not accept, before it started anything."""
+    return _REFUSES.search(_on_one_line(lines)) is not None
 
 
 def last_word(lines: Sequence[str]) -> str | None:

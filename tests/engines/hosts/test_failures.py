@@ -321,6 +321,28 @@ def test_a_reader_that_goes_away_ends_the_job(machine: Machine) -> None:
     machine.nothing_left(uid)
 
 
+TYPOS = {
+    "launcher": (["mpriun", "-n", "2", "hostname"], "the program is not there"),
+    "rank": (["mpirun", "-n", "2", "./pyhton3"], "the program is not there"),
+    "shell": (["sh", "-c", "mpriun -n 2 hostname"], "the program is not there"),
+    "file": (["mpirun", "-n", "2", "/etc/hostname"], "the program cannot be executed"),
+    "option": (["mpirun", "--frobnicate", "-n", "2", "hostname"], "mpirun does not take its command line"),
+}
+
+
+@pytest.mark.parametrize("mpi", ["openmpi5", "mpich"])
+def test_a_typo_is_not_tried_again(mpi: str, machine_with: Callable[..., Machine]) -> None:
+    machine, ends = machine_with(mpi), {}
+    for name, (command, _) in TYPOS.items():
+        machine.submit(mpijob(name, command, run_policy={"backoffLimit": 6}))
+    for name in TYPOS:
+        status = machine.until_finished(f"default/{name}").status
+        failed = status.condition(names.FAILED)
+        assert failed is not None
+        ends[name] = (failed.message.partition("; not retried: ")[2], len(status.attempts))
+    assert ends == {name: (why, 1) for name, (_, why) in TYPOS.items()}
+
+
 def test_what_a_missing_program_is_called_and_where(machine: Machine) -> None:
     done = machine.run("run", "-n", "2", "--name", "typo", "--", "pyhton3", "train.py")
     assert done.returncode == 127, done.stdout + done.stderr

@@ -6,6 +6,8 @@
 | OnFailure, Always             | yes                                                      | 6                   |
 | ExitCode                      | codes 128-255, signals and lost hosts; 1-127 is permanent | 6                   |
 
+Whatever the policy says, what the next attempt would only repeat is not tried again (`status/lasting.py`).
+
 The gang restarts as one: the launcher of the failed attempt goes, dead workers are replaced, healthy
 ones stay, and after 10 s, 20 s, 40 s ... at most 6 min the next attempt starts through the barrier.
 """
@@ -25,7 +27,7 @@ from oarsman.plan import attempts, finish
 from oarsman.plan.actions import DeleteLauncher
 from oarsman.plan.policies import barrier, replacement
 from oarsman.plan.turn import Turn
-from oarsman.status import causes, conditions
+from oarsman.status import causes, conditions, lasting
 from oarsman.text.sentence import Text
 
 DEFAULT_LIMIT: Final = 6
@@ -114,6 +116,10 @@ def _verdict(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...]) -> Turn:
     permanent = _permanent(turn.job, ended.exit if ended else None, lost)
     if permanent or failures > limit(turn.job):
         return _give_up(turn, cause, failures, lost, permanent=permanent)
+    final = "" if lost else lasting.why(turn.job, turn.seen, cause)
+    if final:
+        why = Text("{what}; not retried: {why}", what=cause.summary, why=final)
+        return finish.fail(turn, names.REASON_FAILED, conditions.failed(turn.job.key, why), cause)
     number = turn.status.attempt.number if turn.status.attempt else failures
     wait = delay(failures)
     message = conditions.restarting(number, cause.summary, int(wait.total_seconds()), limit(turn.job) + 1 - failures)
