@@ -21,7 +21,7 @@ from oarsman.control.store_records import StoreRecords
 from oarsman.engines.contract import Assignment
 from oarsman.errors import RetryableError
 from oarsman.job.observed import Observed
-from oarsman.job.state import Status
+from oarsman.job.state import Attempt, Status
 from oarsman.plan.actions import Action, CreateWorker, DeleteJob
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
@@ -85,17 +85,18 @@ class World:
         records = StoreRecords(self.store, now=lambda: self.now)
         self.reconciler = Reconciler(records, EngineSite(self.engine, self.admission), queue, now=lambda: self.now)
 
-    def submit(self, uid: str = "u", workers: int = 1, **spec: Any) -> None:
+    def submit(self, uid: str = "u", workers: int = 1, cpus: int = 0, **spec: Any) -> None:
+        name = "pi" if uid == "u" else uid
         self.store.add(
             uid=uid,
             namespace="default",
-            name="pi" if uid == "u" else uid,
+            name=name,
             engine="local",
             owner="me",
             folder="/",
-            document=document(workers, **spec),
+            document={**document(workers, cpus, **spec), "metadata": {"name": name}},
             environment={},
-            now=NOW,
+            now=self.now,
         )
 
     def edit(self, changed: Mapping[str, Any]) -> None:
@@ -121,8 +122,9 @@ class World:
         return from_wire(self.stored.status)
 
 
-def document(workers: int = 1, **spec: Any) -> dict[str, Any]:
-    container = {"name": "c", "command": ["mpirun", "-n", "1", "hostname"]}
+def document(workers: int = 1, cpus: int = 0, **spec: Any) -> dict[str, Any]:
+    container: dict[str, Any] = {"name": "c", "command": ["mpirun", "-n", "1", "hostname"]}
+    container |= {"resources": {"requests": {"cpu": cpus}}} if cpus else {}
     replica = {"template": {"spec": {"containers": [container]}}}
     return {
         "apiVersion": "kubeflow.org/v2beta1",
@@ -235,7 +237,7 @@ def test_jobs_that_ended_are_not_remembered_without_end(
         world.store.write_status(uid, to_wire(a_status(true=(names.SUCCEEDED,))), finished=False, now=NOW)
         for _ in range(2):
             world.turn(uid)
-    assert built == ["pi", "pi"]
+    assert built == ["pi", "v"]
     assert [world.reconciler.knows(uid) for uid in ("u", "v")] == [False, True]
 
 
@@ -297,3 +299,56 @@ def test_a_job_that_is_to_go_gives_its_room_back(world: World) -> None:
             world.turn()
     assert world.store.by_uid("u") is None
     assert world.admission.holders == ()
+
+
+# -- between two attempts -------------------------------------------------------------------------------------
+CRASHED = a_status(
+    true=(names.CREATED, names.RESTARTING),
+    attempts=(Attempt(number=1, started=NOW, outcome="Failed"),),
+    retry_at=NOW + timedelta(seconds=40),
+)
+
+
+def crashed(world: World) -> None:
+    """A job that asks for the whole machine has failed, and another that does the same waits for it."""
+    world.submit(cpus=200)
+    world.submit("late", cpus=200)
+    world.turn()
+    world.became(CRASHED)
+    world.engine.seen = {"published_hosts": (), "keeps_idle_members": False}
+
+
+def test_who_waits_for_its_next_attempt_gives_its_room_back_and_queues_by_its_age(world: World) -> None:
+    crashed(world)
+    world.turn()
+    assert world.admission.holders == ()
+    world.turn("late")
+    assert world.admission.holders == ("late",)
+    world.now = NOW + timedelta(seconds=40)
+    world.turn()
+    queued = world.status.condition(names.QUEUED)
+    assert queued is not None
+    assert "held by default/late: 400" in queued.message
+    world.submit("later", cpus=200)
+    world.turn("later")
+    world.admission.release("late")
+    world.turn("later")
+    assert world.admission.holders == ("u",)  # by its age, not by when it asked again
+
+
+def test_room_is_kept_until_the_last_of_a_failed_attempt_is_gone(world: World) -> None:
+    crashed(world)
+    world.engine.seen["workers"] = workers(1, terminating=True)
+    world.turn()
+    assert world.admission.holders == ("u",)
+
+
+def test_a_new_supervisor_does_not_give_room_to_who_waits_for_its_next_attempt(world: World) -> None:
+    crashed(world)
+    world.start()
+    world.adopt()
+    assert world.admission.holders == ()
+    world.engine.seen["workers"] = workers(1)
+    world.start()
+    world.adopt()
+    assert world.admission.holders == ("u",)

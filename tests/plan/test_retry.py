@@ -9,9 +9,9 @@ from for_every import for_every_row
 from oarsman import names
 from oarsman.job.job import Job, Volume
 from oarsman.job.job import RestartPolicy as R
-from oarsman.job.observed import Exit, Observed, Phase
+from oarsman.job.observed import Admission, Exit, Observed, Phase
 from oarsman.job.state import Attempt
-from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker
+from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker, PublishHosts
 from oarsman.plan.policies.retry import delay
 from oarsman.plan.reconcile import reconcile
 from tests.builders import a_job, a_launcher, a_rank, a_status, a_worker, at, launched, running, workers
@@ -193,6 +193,47 @@ def test_the_gang_restarts_as_one_attempt() -> None:
     back = reconcile(job, up, at(31)).status
     assert back.is_true(names.RUNNING)
     assert not back.is_true(names.RESTARTING)
+
+
+def test_on_hosts_the_gang_gives_its_room_back_while_it_waits() -> None:
+    job = a_job()
+    seen = running(job, launcher=a_launcher(Phase.FAILED, code=1), keeps_idle_members=False)
+    seen = replace(seen, status=reconcile(job, seen, at(20)).status)
+    leaving = reconcile(job, seen, at(20))
+    assert leaving.actions == (DeleteLauncher(1), PublishHosts(()), DeleteWorker(0), DeleteWorker(1))
+    gone = replace(seen, status=leaving.status, launcher=None, workers=(), published_hosts=())
+    waiting = reconcile(job, gone, at(21))
+    assert (waiting.actions, waiting.look_again_in) == ((), timedelta(seconds=9))
+    back = reconcile(job, gone, at(30))
+    assert [a for a in back.actions if isinstance(a, CreateWorker)] == [CreateWorker(0), CreateWorker(1)]
+    assert names.REASON_WORKER_REPLACED not in [event.reason for event in back.events]
+
+
+def test_whose_wait_is_over_asks_for_room_and_has_all_its_time_once_it_has_some() -> None:
+    job = a_job()
+    full = Admission(admitted=False, position=1, reason="full")
+    status = a_status(attempts=failed_attempts(1), retry_at=at(10))
+    gone = Observed(status=status, published_hosts=(), keeps_idle_members=False, admission=full)
+    queued = reconcile(job, gone, at(10))
+    assert queued.actions == ()
+    assert queued.status.is_true(names.QUEUED)
+    assert queued.status.start_time == status.start_time  # its deadline goes on
+    late = at(3600)  # longer than any host may take to be ready
+    admitted = reconcile(job, replace(gone, status=queued.status, admission=Admission()), late)
+    assert CreateWorker(0) in admitted.actions
+    assert not admitted.status.is_true(names.FAILED)
+    assert not admitted.status.is_true(names.QUEUED)
+
+
+def test_the_deadline_holds_while_an_attempt_waits_for_room() -> None:
+    job = a_job(active_deadline_seconds=60)
+    full = Admission(admitted=False, position=1, reason="full")
+    status = a_status(attempts=failed_attempts(1), retry_at=at(10))
+    gone = Observed(status=status, published_hosts=(), keeps_idle_members=False, admission=full)
+    assert reconcile(job, gone, at(20)).look_again_in == timedelta(seconds=40)
+    failed = reconcile(job, gone, at(60)).status.condition(names.FAILED)
+    assert failed is not None
+    assert failed.reason == names.REASON_DEADLINE
 
 
 def test_no_launcher_is_created_while_the_old_one_is_going_away() -> None:

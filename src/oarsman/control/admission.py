@@ -77,9 +77,11 @@ class AdmissionControl:
             self._reconsider()
 
     async def admit(self, assignment: Assignment, now: datetime) -> Assignment:
-        """With room, if there is some, and in its environment. Whoever waits for an environment holds no room."""
+        """With room, if there is some, and in its environment. Whoever waits for an environment, or for its next
+        attempt, asks for none."""
         job, environments = assignment.job, self._environments
-        asking = not assignment.status.finished and not job.run_policy.suspend
+        rests = assignment.status.retry_at is not None and now < assignment.status.retry_at
+        asking = not assignment.status.finished and not job.run_policy.suspend and not rests
         attached = environments.of(job) if environments is not None else NOTHING
         if attached.admission is not None and assignment.status.start_time is None:
             self.release(job.uid)

@@ -184,10 +184,12 @@ class Reconciler(Generic[Stored]):
             job = self._job_of(record)
         except ManifestError:
             return
-        site = self._site(record)
+        site, assignment = self._site(record), self._records.assignment(record, job)
         if record.status.start_time is not None and not record.status.finished:
             site.admission.hold(job)
-        await site.engine.adopt(self._records.assignment(record, job))
+        await site.engine.adopt(assignment)
+        if record.status.retry_at is not None and _nothing_left(await site.engine.observe(assignment)):
+            site.admission.release(record.uid)  # it waits for its next attempt
 
     # -- one turn ---------------------------------------------------------------------------------------
     async def turn(self, key: str) -> None:
@@ -247,7 +249,8 @@ class Reconciler(Generic[Stored]):
         if trouble is not None and not plan.status.finished:  # a verdict stands; what is left of it is tried again
             plan = so_far(record.status, plan, trouble, self._now())
         await self._write(record, job, plan, settled=ended and trouble is None)
-        if ended or (plan.status.is_true(names.SUSPENDED) and not observed.workers and observed.launcher is None):
+        rests = plan.status.retry_at is not None and self._now() < plan.status.retry_at
+        if ended or ((rests or plan.status.is_true(names.SUSPENDED)) and _nothing_left(observed)):
             self._site(record).admission.release(record.uid)
         self._ended.pop(record.key, None)
         if ended:
@@ -363,8 +366,12 @@ def in_steps(actions: tuple[Action, ...]) -> Iterator[tuple[Action, ...]]:
             yield step
 
 
+def _nothing_left(observed: Observed) -> bool:
+    return not observed.workers and observed.launcher is None
+
+
 def over(observed: Observed, plan: Plan) -> bool:
     """Whether the job has ended and nothing of it is left to end or to take away."""
     if not plan.status.finished or observed.published_hosts is not None:
         return False
-    return not plan.actions or (not observed.workers and observed.launcher is None)
+    return not plan.actions or _nothing_left(observed)

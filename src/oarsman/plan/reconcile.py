@@ -116,6 +116,7 @@ _STORY: Final[tuple[Chapter, ...]] = (
     success.placement_while_running,
     barrier.hopeless,
     retry.attempt_failed,
+    retry.rest,
     retry.clear_away,
     retry.keep_the_delay,
     elastic.tell_scaling,

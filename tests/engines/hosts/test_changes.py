@@ -134,6 +134,26 @@ def test_a_job_born_suspended_starts_nothing(machine: Machine) -> None:
     assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
 
 
+def test_a_job_that_crashes_makes_room_until_its_next_attempt(machine: Machine) -> None:
+    from oarsman.engines.hosts.local.capacity import cpu_count
+
+    everything = {"resources": {"requests": {"cpu": str(cpu_count())}}}
+    program = "[ -e crashed ] || { touch crashed; exit 3; }"
+    crashing = mpijob("crashing", ["sh", "-c", program], workers=1, worker=everything, run_policy={"backoffLimit": 3})
+    key = machine.submit(crashing)
+    other = machine.submit(
+        mpijob("other", ["sh", "-c", "until [ -e go ]; do sleep 0.1; done"], workers=1, worker=everything)
+    )
+    machine.until(other, lambda s: s.is_true(names.RUNNING))
+    queued = machine.until(key, lambda s: s.queue is not None)
+    assert "held by default/other" in queued.status.queue.reason  # type: ignore[union-attr]
+    (machine.folder / "go").touch()
+    record = machine.until_finished(key)
+    assert record.status.is_true(names.SUCCEEDED), record.status
+    assert [attempt.outcome for attempt in record.status.attempts] == ["Failed", "Succeeded"]
+    assert machine.until_finished(other).status.is_true(names.SUCCEEDED)
+
+
 def test_jobs_are_admitted_whole_and_say_what_they_wait_for(machine: Machine) -> None:
     from oarsman.engines.hosts.local.capacity import cpu_count
 

@@ -12,6 +12,7 @@ import pytest
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import process
 from oarsman.engines.hosts.core.engine import HostsEngine
+from oarsman.engines.hosts.core.host_specs import hand_out_gpus
 from oarsman.engines.hosts.core.journal import (
     AgentStarted,
     HostMade,
@@ -140,3 +141,13 @@ def test_a_clean_up_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pyte
 
     asyncio.run(story())
     assert len(tries) == 2
+
+
+def test_gpus_that_others_got_while_a_job_rested_are_not_handed_out_twice() -> None:
+    job = job_from_document(
+        mpijob("gpus", ["hostname"], workers=1, worker={"resources": {"limits": {"nvidia.com/gpu": 1}}})
+    )
+    [member] = [name for name in hand_out_gpus(job, lambda _: ["0", "1"], kept={}, taken=()) if "worker" in name]
+    kept = {member: ("0",)}
+    assert hand_out_gpus(job, lambda _: ["0", "1"], kept=kept, taken={"1"})[member] == ("0",)
+    assert hand_out_gpus(job, lambda _: ["0", "1"], kept=kept, taken={"0"})[member] == ("1",)

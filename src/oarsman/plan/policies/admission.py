@@ -1,8 +1,9 @@
 """May it start? Asked once per start, before anything is made.
 
 A job that has started, or of which something already exists, is not asked again: a place that was
-given is not taken back. Here are also the two findings that make starting pointless: what this
-engine cannot honour, and objects of the same name that belong to someone else.
+given is not taken back. One that gave it back itself, between two attempts, asks as before. Here are
+also the two findings that make starting pointless: what this engine cannot honour, and objects of the
+same name that belong to someone else.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 from oarsman import names
 from oarsman.job.state import Cause, QueuePlace
 from oarsman.plan import finish
+from oarsman.plan.policies import deadline, retry
 from oarsman.plan.turn import Turn
 from oarsman.status import conditions
 from oarsman.text.sentence import Text
@@ -59,10 +61,14 @@ def admit(turn: Turn) -> Turn:
     if not turn.status.is_true(names.QUEUED):
         turn = turn.tell(answer.about, message)
     turn = turn.become(queue=QueuePlace(position=answer.position, reason=answer.reason))
-    return turn.say(names.QUEUED, True, answer.about, message, refresh=True).end()
+    turn = turn.say(names.QUEUED, True, answer.about, message, refresh=True)
+    return deadline.deadline(turn).end()  # of one that ran before it goes on
 
 
 def _admitted(turn: Turn) -> Turn:
+    retry_at = turn.status.retry_at
+    if retry_at is not None and retry_at < turn.now and not _begun(turn):
+        turn = turn.become(retry_at=turn.now)  # its hosts have their time from now on, however long it was queued
     if turn.status.start_time is None:
         turn = turn.become(start_time=turn.now).mark(names.STEP_ADMITTED, turn.now)
     if turn.status.is_true(names.QUEUED) and turn.status.queue is not None:
@@ -79,4 +85,5 @@ def _begun(turn: Turn) -> bool:
     """Members that exist although no start is on record: the turn that made them was lost."""
     launcher = turn.seen.launcher
     living = any(not w.terminating for w in turn.seen.workers)
-    return turn.status.start_time is not None or living or (launcher is not None and not launcher.terminating)
+    started = turn.status.start_time is not None and not retry.gives_room_back(turn)
+    return started or living or (launcher is not None and not launcher.terminating)

@@ -8,8 +8,10 @@
 
 Whatever the policy says, what the next attempt would only repeat is not tried again (`status/lasting.py`).
 
-The gang restarts as one: the launcher of the failed attempt goes, dead workers are replaced, healthy
-ones stay, and after 10 s, 20 s, 40 s ... at most 6 min the next attempt starts through the barrier.
+The gang restarts as one: the launcher of the failed attempt goes, dead workers are replaced, and after 10 s, 20 s,
+40 s ... at most 6 min the next attempt starts through the barrier. On Kubernetes healthy workers stay: it is the
+scheduler that gives room, and might give theirs to others. Where we give it, nobody holds room for nothing: all go
+meanwhile, and when the wait is over the job asks for room again, by its old age and priority.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from oarsman.job.observed import Exit, Phase
 from oarsman.job.state import Cause
 from oarsman.plan import attempts, finish
 from oarsman.plan.actions import DeleteLauncher
-from oarsman.plan.policies import barrier, replacement
+from oarsman.plan.policies import barrier, replacement, suspend
 from oarsman.plan.turn import Turn
 from oarsman.status import causes, conditions, lasting
 from oarsman.text.sentence import Text
@@ -108,6 +110,19 @@ def clear_away(turn: Turn) -> Turn:
     if launcher is None or launcher.terminating or turn.launcher is not None:
         return turn
     return turn.do(DeleteLauncher(launcher.attempt))
+
+
+def rest(turn: Turn) -> Turn:
+    """Between two attempts nothing of a job stays on hosts: others may have its room."""
+    retry_at = turn.status.retry_at
+    if not gives_room_back(turn) or retry_at is None or turn.now >= retry_at:
+        return turn
+    return suspend.take_back(turn).wake_at(retry_at).end()
+
+
+def gives_room_back(turn: Turn) -> bool:
+    """Whether it is between two attempts, where these do not keep what they have."""
+    return turn.status.retry_at is not None and turn.open_attempt is None and not turn.seen.keeps_idle_members
 
 
 def _verdict(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...]) -> Turn:

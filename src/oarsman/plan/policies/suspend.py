@@ -21,7 +21,7 @@ def suspend(turn: Turn) -> Turn:
         return _resume(turn)
     if not turn.status.is_true(names.SUSPENDED):
         return _conditions(turn).again().end()  # on record before anything goes: a resume must not find it lost
-    return _take_back(_conditions(turn)).end()
+    return take_back(_conditions(turn)).end()
 
 
 def _conditions(turn: Turn) -> Turn:
@@ -36,7 +36,8 @@ def _conditions(turn: Turn) -> Turn:
     return turn
 
 
-def _take_back(turn: Turn) -> Turn:
+def take_back(turn: Turn) -> Turn:
+    """Everything goes; what is going already is left to it."""
     launcher = turn.seen.launcher
     if launcher is not None and not launcher.terminating:
         turn = turn.do(DeleteLauncher(launcher.attempt))

@@ -68,6 +68,7 @@ class Watched:
         self.refusal: str | None = None
         self.judged = -1  # generation for which `refusal` holds
         self.refused: str | None = None  # why it could not be prepared where it was to run
+        self.rests = False  # it has given its room back, GPUs included, until it is prepared again
         self.cleared: process.ProcessId | None = None  # the dead job agent we have cleared up after
 
     def look(self) -> Seen:
@@ -117,10 +118,12 @@ class HostsEngine:
             watched.look()  # it may have noted the end of the job between our look and its own end
         if seen.agent is not None and not alive and not seen.ended and watched.cleared != seen.agent:
             await self._clear_up(job.uid, watched)
-        launcher = _launcher_member(assignment, seen, alive)
+        launcher, workers = _launcher_member(assignment, seen, alive), _worker_members(assignment, seen, alive)
+        between_runs = assignment.status.retry_at is not None or assignment.status.is_true(names.SUSPENDED)
+        watched.rests = between_runs and launcher is None and not workers
         return Observed(
             status=assignment.status,
-            workers=_worker_members(assignment, seen, alive),
+            workers=workers,
             launcher=launcher,
             ranks=tuple(seen.ranks[rank] for rank in sorted(seen.ranks)) if launcher is not None else (),
             launcher_lines=seen.launcher.lines if seen.launcher is not None else (),
@@ -195,8 +198,9 @@ class HostsEngine:
             with agent_lock.no_agent(str(watched.folder)) as nobody:
                 if not nobody:  # one that ends would take what we prepare with it
                     raise RetryableError(agent_lock.TAKEN)
-        others = (other.folder for key, other in self._watched.items() if key != uid and other.agent_alive)
-        specs = filter(None, map(find_spec, others))
+        watched.rests = False
+        others = [other for key, other in self._watched.items() if key != uid and other.agent_alive]
+        specs = filter(None, (find_spec(other.folder) for other in others if not other.rests))
         taken = {device for spec in specs for devices in spec.gpus.values() for device in devices}
         await self._transport.prepare(
             assignment, folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=taken

@@ -161,12 +161,17 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
 def hand_out_gpus(
     job: Job, there: Callable[[str], Sequence[str]], *, kept: Mapping[str, Sequence[str]], taken: Collection[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Devices for each member that asks for some, out of those where it is; those handed out before stay."""
+    """Devices for each member that asks for some, out of those where it is; those handed out before stay,
+    unless others got them meanwhile."""
     wanted = {member: role_of(job, member).container.resources.gpus for member in members_of(job)}
     if not any(wanted.values()):
         return {}
     had = {member: tuple(kept.get(member, ())) for member in wanted}
-    given = {member: devices for member, devices in had.items() if len(devices) == wanted[member]}
+    given = {
+        member: devices
+        for member, devices in had.items()
+        if len(devices) == wanted[member] and not set(devices) & set(taken)
+    }
     used = {*taken, *(device for devices in given.values() for device in devices)}
     for member, count in wanted.items():
         if member not in given:
