@@ -352,3 +352,30 @@ def test_a_new_supervisor_does_not_give_room_to_who_waits_for_its_next_attempt(w
     world.start()
     world.adopt()
     assert world.admission.holders == ("u",)
+
+
+# -- a long queue ---------------------------------------------------------------------------------------------
+def versions_of_a_drain(world: World, jobs: int) -> int:
+    """How many versions of statuses are written until as many jobs, each of which takes the whole machine, are gone."""
+    uids = [f"drain-{jobs}-{number:03}" for number in range(jobs)]
+    for uid in uids:
+        world.submit(uid, cpus=200)
+    before = world.store.changes(None).revision
+    queue = world.reconciler.queue
+    for uid in uids:
+        queue.add(uid)
+    for uid in uids:
+        while len(queue):
+            key = world.runner.run(queue.take())
+            if (found := world.store.by_uid(key)) is not None and found.uid not in world.admission.holders:
+                world.turn(key)
+            queue.done(key)
+        assert world.admission.holders == (uid,)
+        world.store.remove(uid)
+        world.admission.release(uid)
+    return world.store.changes(None).revision - before - jobs  # removing is one each
+
+
+def test_who_is_far_from_the_head_of_the_queue_is_not_written_anew_whenever_somebody_leaves(world: World) -> None:
+    few, more, many = (versions_of_a_drain(world, jobs) for jobs in (20, 40, 80))
+    assert many - more <= 2.2 * (more - few), (few, more, many)

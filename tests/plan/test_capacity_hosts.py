@@ -571,6 +571,7 @@ def test_what_many_jobs_ask_alike_is_gone_through_once_and_each_is_told_the_same
     told = {decision.key: decision.admission for decision in admit(crowd, [running], machines)}
     assert [key for key, admission in told.items() if admission.admitted] == ["default/small"]
     assert times == {"fits": 3, "never": 1, "short": 1}
-    for gang in (crowd[0], crowd[99], crowd[101]):
+    assert (told[crowd[99].key].position, told[crowd[99].key].reason) == (0, "at least 10 jobs are before it")
+    for gang in (crowd[0], crowd[9], crowd[101]):
         alone = answer(gang, machines, running)
         assert (told[gang.key].reason, told[gang.key].about) == (alone.reason, alone.about)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 from console.api.memory import FAILED, QUEUED, RUNNING, SUCCEEDED, MemoryJobs, a_document, at
 from waiting import waiting
 
+from oarsman import names
 from oarsman.backends.base import Amounts, HostRecord, Preview
 from oarsman.backends.local import capacity as local_preview
 from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoundError, UsageError
+from oarsman.job.state import QueuePlace
 from oarsman.manifest import documents, job_from_document
 from oarsman.portal import shared
 from oarsman.service import JobService
@@ -64,6 +67,18 @@ def test_whoever_waits_says_for_what_and_in_which_queue(jobs: MemoryJobs) -> Non
     (waits,) = service.queue()
     assert (waits.key, waits.position, waits.reason) == ("default/pi", 1, "needs 4 CPUs, 2 are free")
     assert (waits.wanted.cpus, waits.wanted.memory_bytes, waits.wanted.gpus) == (2.0, 2 << 30, 0)
+
+
+def test_who_is_far_from_the_head_of_the_queue_is_counted_when_the_queue_is_asked_for(jobs: MemoryJobs) -> None:
+    said = replace(QUEUED.conditions[-1], reason=names.REASON_WAITING)
+    far = replace(QUEUED, conditions=(said,), queue=QueuePlace(position=0, reason="at least 10 jobs are before it"))
+    head = replace(far, queue=QueuePlace(position=10, reason="needs 4 CPUs"))
+    for name, status in (("b", far), ("head", head), ("a", far)):
+        jobs.add(name, status=status)
+    jobs.add("urgent", status=far, metadata={"annotations": {"oarsman.dev/priority": "5"}})
+    places = {waits.key.partition("/")[2]: waits.position for waits in a_desk(jobs).queue()}
+    assert list(places.values()) == [10, 11, 12, 13]
+    assert (places["head"], places["urgent"]) == (10, 11)
 
 
 @pytest.mark.parametrize(

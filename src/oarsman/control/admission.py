@@ -139,9 +139,11 @@ class AdmissionControl:
         ]
 
     def _reconsider(self) -> None:
-        """Whoever waits asks again."""
-        for uid, job in self._waiting.items():
-            self._stale.add(_inventory(job))
+        """One who waits for each inventory asks again: it is decided for all of them then, and others are told if that
+        changes something."""
+        first = {_inventory(job): uid for uid, job in reversed(self._waiting.items())}
+        for inventory, uid in first.items():
+            self._stale.add(inventory)
             self._concerned(uid)
 
     def _decide(self, inventory: str, facts: Facts, now: datetime) -> None:

@@ -19,6 +19,7 @@ from oarsman.service.models import JobChange, JobList, JobQuery, JobSummary, Que
 from oarsman.status import words
 from oarsman.text.sentence import Text
 
+_IN_LINE = (names.REASON_WAITING, names.REASON_RESTARTING)  # not: for hosts, or for an answer
 Visible = Callable[[IndexEntry], bool]
 
 
@@ -58,8 +59,19 @@ def facets(rows: Rows, visible: Visible, viewer: Hashable) -> Facets:
 
 
 def queue(rows: Rows, visible: Visible) -> Sequence[QueueEntry]:
-    waiting = [entry.waiting for entry in rows.entries() if entry.waiting is not None and visible(entry)]
-    return sorted(waiting, key=lambda found: (found.position, found.key))
+    """Those far from the head have no place on record; they are counted here, behind those that have one."""
+    seen = [(entry, entry.waiting) for entry in rows.entries() if entry.waiting is not None]
+    last: Counter[str] = Counter()  # by engine
+    for entry, found in seen:
+        last[entry.summary.engine] = max(last[entry.summary.engine], found.position)
+    far = [(entry, found) for entry, found in seen if not found.position and entry.summary.reason in _IN_LINE]
+    places: dict[str, int] = {}
+    for entry, found in sorted(far, key=lambda pair: (-pair[1].priority, pair[0].summary.created, pair[1].key)):
+        last[entry.summary.engine] += 1
+        places[found.key] = last[entry.summary.engine]
+    waiting = [found for entry, found in seen if visible(entry)]
+    placed = [found.model_copy(update={"position": places.get(found.key, found.position)}) for found in waiting]
+    return sorted(placed, key=lambda found: (found.position, found.key))
 
 
 def field_of(sort: str) -> tuple[str, bool]:

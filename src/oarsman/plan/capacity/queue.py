@@ -5,6 +5,10 @@ priority, then by how long they have waited. A job that does not fit is passed o
 in the room that is left, as long as nobody passed over has waited `PATIENCE` or more. From then on nothing starts
 behind the one that waits, so room gathers for it: large jobs start late, but they start.
 
+Whoever is far from the head of the queue is told just that. Its place and the holders change whenever somebody leaves,
+and to write that down for all who wait is work that grows with the square of the queue; nobody there starts soon. The
+place is counted when somebody asks for the queue.
+
 A machine that is left out counts as one that may come back: a job that needs it waits, holds nobody else up, and is
 told why.
 """
@@ -27,6 +31,7 @@ from oarsman.plan.capacity.placement import Machine, Spot, emptied, fits, place,
 from oarsman.text.sentence import Text
 
 PATIENCE: Final = timedelta(minutes=10)
+NEAR: Final = 10  # places from the head of the queue for which each change is told
 
 
 class SiteRules(Protocol):
@@ -68,9 +73,12 @@ def admit(
         else:
             position += 1
             gathers = room.gathers(gang)
-            reason = room.short_of(gang) if found is None else _behind(gang, blocker)
-            about = names.REASON_WAITING if gathers else names.REASON_NO_HOSTS
-            admission = Admission(admitted=False, position=position, reason=reason, about=about)
+            if gathers and position > NEAR:
+                admission = Admission(admitted=False, reason=Text("at least {n} jobs are before it", n=NEAR))
+            else:
+                reason = room.short_of(gang) if found is None else _behind(gang, blocker)
+                about = names.REASON_WAITING if gathers else names.REASON_NO_HOSTS
+                admission = Admission(admitted=False, position=position, reason=reason, about=about)
             if blocker is None and gang.waited >= PATIENCE and gathers:
                 blocker = gang
         decisions.append(Decision(key=gang.key, admission=admission))
