@@ -157,3 +157,11 @@ def test_a_series_is_read_also_after_the_end_and_from_where_one_was(jobs: LocalB
     assert found[1].gpu_memory_bytes == 8
     for seen, rest in ((found[1].time, 4), (found[3].time, 2), (found[5].time, 0)):
         assert len(jobs.usage_series("default/pi", since=seen)) == rest
+
+
+def test_a_job_between_two_attempts_is_no_holder(jobs: LocalBackend) -> None:
+    uid = started(jobs, "crashes")
+    assert [holding.key for holding in jobs.hosts()[0].holdings] == ["default/crashes"]
+    resting = Status(start_time=NOW, retry_at=NOW + timedelta(minutes=5))
+    jobs._store.write_status(uid, to_wire(resting), finished=False, now=NOW)
+    assert jobs.hosts()[0].holdings == ()

@@ -30,6 +30,7 @@ from oarsman.job import launch
 from oarsman.job.job import Job
 from oarsman.job.mpi import Family, discover_hosts, hostfile
 from oarsman.job.observed import Place
+from oarsman.job.state import Status
 from oarsman.plan.capacity import one_machine, queue
 from oarsman.plan.capacity.amounts import Capacity, total
 from oarsman.plan.capacity.gang import Placed
@@ -94,11 +95,17 @@ def running_and_waiting(records: Sequence[JobRecord]) -> tuple[list[JobRecord], 
     for record in records:
         if not ours(record.job):
             continue
-        if record.status.start_time is not None:  # also one that has ended and is being cleared away
+        if record.status.start_time is not None and not _between_attempts(record.status):
+            # also one that has ended and is being cleared away
             running.append(record)
         elif not (record.status.finished or record.job.run_policy.suspend or record.stop_requested or record.deleting):
             waiting.append(record)
     return running, waiting
+
+
+def _between_attempts(status: Status) -> bool:
+    """It has given its room back until its next attempt, or waits for room for that."""
+    return status.retry_at is not None and not (status.worker.active or status.launcher.active)
 
 
 class _Processors:
