@@ -27,6 +27,10 @@ from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
+from oarsman.plan.capacity import hosts, one_machine, queue
+from oarsman.plan.capacity.gang import asked_by
+from oarsman.plan.capacity.placement import Machine
+from oarsman.plan.reconcile import ours
 from oarsman.portal import in_thread
 from oarsman.status.codec import from_wire
 from oarsman.store import samples
@@ -78,6 +82,7 @@ class StoredBackend(Edits):
         owner: str | None = None,
     ) -> JobRecord:
         job, engine = await asyncio.to_thread(self._checked, document, folder)
+        await asyncio.to_thread(self._may_fit, job, engine)
         if replace:
             await self._replace(job.key)
 
@@ -133,6 +138,27 @@ class StoredBackend(Edits):
 
         load(Path(inventory))
         return "ssh"
+
+    def _may_fit(self, job: Job, engine: str) -> None:
+        """Refuses what could not start even if nothing else ran. No host is asked for this: what is not known of one
+        is no reason, and is found out when the job is to start."""
+        asks_nothing = engine != "ssh" and not any(asked_by(job).values())
+        if asks_nothing or not ours(job):
+            return
+        machines, rules = self._site(job, engine)
+        why = queue.Room(machines, (), rules).impossible(rules.gang_of(job, datetime.now(UTC), machines))
+        if why:
+            raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
+
+    def _site(self, job: Job, engine: str) -> tuple[Sequence[Machine], queue.SiteRules]:
+        """The machines that it is for, as far as they are known here."""
+        if engine == "ssh":
+            from oarsman.control.host_state import known_inventories
+
+            return known_inventories(self._paths).of(job.annotation(names.ANNOTATION_INVENTORY)).machines(), hosts
+        from oarsman.engines.hosts.local import capacity  # late: it imports psutil, which is slow
+
+        return [capacity.measure()], one_machine
 
     def _in_its_environment(self, job: Job) -> Attachment:
         """Raises ManifestError where there is none of that name, or one that cannot be had."""

@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from oarsman import names
 from oarsman.backends.base import Amounts
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.engines.hosts.local import capacity
@@ -165,3 +167,49 @@ def test_a_job_between_two_attempts_is_no_holder(jobs: LocalBackend) -> None:
     resting = Status(start_time=NOW, retry_at=NOW + timedelta(minutes=5))
     jobs._store.write_status(uid, to_wire(resting), finished=False, now=NOW)
     assert jobs.hosts()[0].holdings == ()
+
+
+def asking(**requests: object) -> dict[str, Any]:
+    wanted = document("huge")
+    [container] = wanted["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    container["resources"] = {"limits": {name.replace("gpu", "nvidia.com/gpu"): n for name, n in requests.items()}}
+    return wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"cpu": 5000}, "asks for 5000 CPUs, the machine has 4"),
+        ({"memory": "9Gi"}, "asks for 9 GiB of memory, the machine has 8"),
+        ({"gpu": 1}, "asks for 1 GPU, the machine has 0"),
+    ],
+)
+def test_what_can_never_fit_is_refused_with_the_numbers(
+    jobs: LocalBackend, given: dict[str, object], words: str
+) -> None:
+    with pytest.raises(UserError, match=words) as error:
+        jobs.submit(asking(**given), environment={}, folder=Path("/"))
+    assert error.value.exit_code == 2
+    assert jobs.list() == []
+
+
+def test_what_fits_an_empty_machine_is_taken_however_full_it_is(jobs: LocalBackend) -> None:
+    for name in ("one", "two"):
+        wanted = asking(cpu=4)
+        wanted["metadata"]["name"] = name
+        jobs.submit(wanted, environment={}, folder=Path("/"))
+    assert len(jobs.list()) == 2
+
+
+def test_what_the_hosts_of_an_inventory_can_never_take_is_refused_and_what_is_not_known_is_left_open(
+    jobs: LocalBackend, tmp_path: Path
+) -> None:
+    inventory = tmp_path / "hosts"
+    inventory.write_text("node1 slots=2\nnode2 slots=2\n")
+    wanted = asking(cpu=3)
+    wanted["metadata"]["annotations"] = {names.ANNOTATION_INVENTORY: str(inventory)}
+    with pytest.raises(UserError, match=r"no host has 3 slots .*node1 has most: 2"):
+        jobs.submit(wanted, environment={}, folder=Path("/"))
+    unknown = asking(memory="900Gi")
+    unknown["metadata"]["annotations"] = {names.ANNOTATION_INVENTORY: str(inventory)}
+    assert jobs.submit(unknown, environment={}, folder=Path("/")).engine == "ssh"

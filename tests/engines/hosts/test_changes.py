@@ -188,10 +188,9 @@ def test_a_suspended_job_gives_its_room_to_others(machine: Machine) -> None:
 
 def test_a_job_that_can_never_fit_is_told_so(machine: Machine) -> None:
     huge = {"resources": {"requests": {"cpu": "5000"}}}
-    key = machine.submit(mpijob("huge", ["mpirun", "-n", "1", "hostname"], workers=1, worker=huge))
-    failed = machine.until_finished(key).status.condition(names.FAILED)
-    assert failed is not None
-    assert "asks for 5000 CPUs" in failed.message
+    refused = machine.run("run", "--name", "huge", str(_saved(machine, huge)))
+    assert refused.returncode == 2
+    assert "asks for 5000 CPUs, the machine has" in refused.stderr
     output = machine.ok("run", "--oversubscribe", "--name", "squeezed", str(_saved(machine, huge)))
     assert "squeezed-worker-0" in output
 
