@@ -6,8 +6,8 @@ import pytest
 
 from oarsman import names
 from oarsman.job.job import Implementation, Job
-from oarsman.job.launch import LaunchLine
-from oarsman.job.observed import Observed, Phase, RankReport
+from oarsman.job.launch import HostSlots, LaunchLine
+from oarsman.job.observed import Observed, Phase, RankReport, World
 from oarsman.job.state import Attempt
 from oarsman.plan import placement
 from oarsman.plan.reconcile import reconcile
@@ -227,3 +227,53 @@ def test_a_launcher_whose_start_is_not_on_record_was_given_the_workers_that_are_
         attempt = reconcile(job, replace(seen, published_hosts=published), at(9)).status.attempt
         assert attempt is not None
         assert attempt.workers == workers
+
+
+# -- scripts that launch more than once --------------------------------------------------------------------
+SCRIPT = replace(line(4), in_shell=True)
+ONE, FOUR_RANKS = World(ranks=on(0), line=line(1)), World(ranks=on(0, 1, 2, 3), line=line(4))
+
+
+@pytest.mark.parametrize(
+    ("worlds", "wrong"),
+    [
+        pytest.param((FOUR_RANKS, ONE), None, id="a smaller one"),
+        pytest.param((ONE, FOUR_RANKS), None, id="a larger one"),
+        pytest.param((World(ranks=on(1), line=None),), None, id="its words are not known yet"),
+        pytest.param(
+            (World(ranks=on("x"), line=None),), "rank 0 ran on x, which is not a host of this job", id="a stranger"
+        ),
+        pytest.param((World(ranks=on(1), line=line(1)),), "rank 0 ran on pi-worker-1, planned pi-worker-0", id="wrong"),
+        pytest.param(
+            (World(ranks=on(1), line=line(1)), ONE), "rank 0 ran on pi-worker-1, planned pi-worker-0", id="the first"
+        ),
+        pytest.param((World(ranks=on(0), line=line(2)), ONE), "rank 1 never ran, planned pi-worker-1", id="missing"),
+        pytest.param(
+            (World(ranks=(a_rank(0, code=1),), line=line(2)), ONE), None, id="one that failed before all had begun"
+        ),
+    ],
+)
+def test_each_world_is_compared_with_its_own_words(worlds: tuple[World, ...], wrong: str | None) -> None:
+    job = a_job(workers=4, launch=SCRIPT)
+    *earlier, last = worlds
+    given = {"ranks": last.ranks, "line": last.line, "earlier_worlds": tuple(earlier)}
+    plan = reconcile(job, running(job, launcher=DONE, **given), at(10))
+    failed = plan.status.condition(names.FAILED)
+    assert (failed.message if failed else None) == wrong
+    assert plan.status.placement == placement.seen(last.ranks)
+
+
+def test_a_job_that_is_an_mpirun_has_its_words_from_the_manifest() -> None:
+    seen = running(PLAIN, launcher=DONE, ranks=(a_rank(0, "pi-worker-1"), a_rank(1, "pi-worker-0")))
+    assert reconcile(PLAIN, seen, at(10)).status.is_true(names.FAILED)
+
+
+def test_how_many_ranks_a_host_takes_that_is_named_without_a_number_depends_on_the_mpi() -> None:
+    named = replace(line(2), hosts=(HostSlots("pi-worker-1"), HostSlots("pi-worker-0")))
+    job = replace(a_job(launch=named), slots_per_worker=2)
+    assert placement.expected(job, job.hosts) is None
+    stated = {kind: replace(job, implementation=kind, implementation_stated=True) for kind in Implementation}
+    one_each = ("pi-worker-1", "pi-worker-0")
+    found = {kind: placement.expected(job, job.hosts) for kind, job in stated.items()}
+    assert found == {Implementation.OPENMPI: one_each, Implementation.MPICH: one_each, Implementation.INTEL: None}
+    assert placement.expected(replace(job, slots_per_worker=1), job.hosts) == one_each

@@ -120,6 +120,8 @@ def _ranks_there(shown: ShownJob) -> int | None:
     line, status = shown.job.launch, shown.status
     stated = shown.summary.ranks if line is not None and not line.in_shell and not line.elastic else None
     seen = max(status.placement, default=-1) + 1
+    if line is not None and line.in_shell:
+        return None  # those that are seen are of the last launch; an earlier one may have had more
     if stated is None:
         return seen if seen and status.finished else None
     return max(stated, seen)

@@ -333,6 +333,11 @@ def expected_placement(
     return _place_openmpi(line, room)
 
 
+def words_that_place(line: LaunchLine | None) -> tuple[str, ...]:
+    """The launcher and its options, for `parse` to read again; none where placement cannot be known from them."""
+    return (line.launcher, *line.options) if line is not None and line.contexts == 1 else ()
+
+
 def _slots_of(hosts: Sequence[str], slots: int | Sequence[int] | Mapping[str, int]) -> dict[str, int]:
     if isinstance(slots, int):
         return dict.fromkeys(hosts, slots)

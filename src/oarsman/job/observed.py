@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from oarsman import names
+from oarsman.job.launch import LaunchLine
 from oarsman.job.state import Status
 
 
@@ -68,6 +69,14 @@ class RankReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What one launch started. A script may launch more than once, also at the same time."""
+
+    ranks: tuple[RankReport, ...]
+    line: LaunchLine | None = None  # what it was called with; None: not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """On which machine a member of a job runs."""
 
@@ -92,7 +101,9 @@ class Observed:
     status: Status = Status()  # what was last written
     workers: tuple[Member, ...] = ()
     launcher: Member | None = None  # the newest one
-    ranks: tuple[RankReport, ...] = ()  # of the newest attempt
+    ranks: tuple[RankReport, ...] = ()  # of the newest world of the newest attempt
+    earlier_worlds: tuple[World, ...] = ()  # of the newest attempt; of those that were alike, one
+    line: LaunchLine | None = None  # what the newest world was launched with; None: not known
     launcher_lines: tuple[str, ...] = ()  # the last lines the launcher itself wrote
     published_hosts: tuple[str, ...] | None = None  # what discover_hosts.sh says now; None: not written yet
     prepared: bool | None = None  # whether what `Prepare` made is there; None: published_hosts tells
@@ -114,6 +125,11 @@ class Observed:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_index", {worker.index: worker for worker in reversed(self.workers)})
+
+    @property
+    def worlds(self) -> tuple[World, ...]:
+        """All of the newest attempt, the newest last."""
+        return (*self.earlier_worlds, World(ranks=self.ranks, line=self.line))
 
     def worker(self, index: int) -> Member | None:
         """At once, however many there are."""

@@ -2,7 +2,8 @@
 
 A launcher that does not find its hostfile runs every rank on itself and reports success. So each
 rank's report is compared with the plan: exactly, where the launch line says enough to know the plan,
-and loosely (a host of this job) where it does not.
+and loosely (a host of this job) where it does not. A script may launch more than once: each world has its own launch
+line, and the one in the manifest is only the first of them.
 
 Where several members share a machine, MPI knows that machine as one host with all their slots: machines are compared.
 """
@@ -11,11 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 
 from oarsman import names
 from oarsman.job.job import Implementation, Job
-from oarsman.job.launch import expected_placement
-from oarsman.job.observed import RankReport
+from oarsman.job.launch import LaunchLine, expected_placement
+from oarsman.job.observed import Observed, RankReport, World
 from oarsman.job.state import Attempt
 from oarsman.text.sentence import Text
 
@@ -31,7 +33,7 @@ def short(host: str) -> str:
 
 def mistake(
     job: Job,
-    ranks: Sequence[RankReport],
+    world: World,
     attempt: Attempt | None,
     *,
     complete: bool,
@@ -41,12 +43,12 @@ def mistake(
 
     `machines`: member -> machine, where that is not one of its own.
     """
-    if not ranks:
+    if not world.ranks:
         return None
     machines = machines or {}
-    found = {rank: _machine(host, machines) for rank, host in seen(ranks).items()}
+    found = {rank: _machine(host, machines) for rank, host in seen(world.ranks).items()}
     hosts = hosts_at_launch(job, attempt)
-    planned = None if job.elastic else expected(job, hosts, machines)
+    planned = None if job.elastic else expected(_launched_with(job, world), hosts, machines)
     if planned is None:
         return _stranger(found, job, {short(_machine(host, machines)) for host in (*job.hosts, *hosts)})
     wrong = [
@@ -56,12 +58,28 @@ def mistake(
         for rank, host in found.items()
         if rank >= len(planned) or short(planned[rank]) != short(host)
     ]
+    failed = any(rank.exit is not None and rank.exit.code != 0 for rank in world.ranks)  # before others had begun
     missing = [
         Text("rank {rank} never ran, planned {host}", rank=rank, host=host)
-        for rank, host in enumerate(planned if complete else ())
+        for rank, host in enumerate(planned if complete and not failed else ())
         if rank not in found
     ]
     return _first_of(wrong or missing)
+
+
+def _launched_with(job: Job, world: World) -> Job:
+    """The same job with the words of this world. Those of a script are known when it has said them, not before."""
+    if job.launch is None or (world.line is None and not job.launch.in_shell):
+        return job
+    return replace(job, launch=world.line)
+
+
+def expected_of_newest(job: Job, seen: Observed) -> Mapping[int, str]:
+    """Rank -> host of the newest world. Scaling the job since then did not move its ranks."""
+    hosts = hosts_at_launch(job, seen.status.attempt)
+    asked = replace(job, launch=seen.line) if seen.line is not None else job
+    planned = None if job.elastic else expected(asked, hosts, seen.machines)
+    return {rank: short(host) for rank, host in enumerate(planned or ())}
 
 
 def expected(job: Job, hosts: Sequence[str], machines: Mapping[str, str] | None = None) -> tuple[str, ...] | None:
@@ -77,10 +95,20 @@ def expected(job: Job, hosts: Sequence[str], machines: Mapping[str, str] | None 
         for machine, count in Counter(_machine(host, machines or {}) for host in hosts).items()
     }
     plan = expected_placement(job.launch, tuple(slots), slots, hydra=hydra)
-    if job.implementation_stated:
-        return plan
-    other = expected_placement(job.launch, tuple(slots), slots, hydra=True if hydra is None else None)
-    return plan if plan == other else None
+    others = []
+    if not job.implementation_stated:
+        others.append(expected_placement(job.launch, tuple(slots), slots, hydra=True if hydra is None else None))
+    if not job.implementation_stated or job.implementation is Implementation.INTEL:
+        by_intel = _as_intel_reads(job.launch, job.slots_per_worker)
+        others.append(expected_placement(by_intel, tuple(slots), slots, hydra=True) if by_intel else plan)
+    return plan if all(other == plan for other in others) else None
+
+
+def _as_intel_reads(line: LaunchLine, slots: int) -> LaunchLine | None:
+    """Intel's launcher gives hosts that are named without a number as many ranks as I_MPI_PERHOST says; None where that
+    makes no difference."""
+    by_name = line.per_node is None and any(host.slots is None for host in line.hosts)
+    return replace(line, per_node=slots) if by_name else None
 
 
 def planned(job: Job, machines: Mapping[str, str] | None = None) -> tuple[str, ...]:

@@ -163,10 +163,12 @@ def ranks(record: backend.JobRecord) -> Iterator[models.RankView]:
     """Every rank that was seen or is planned. What is not known of one is left empty, not guessed."""
     job, status = record.job, record.status
     seen = status.placement
-    planned = placement.planned(job, status.machines)
+    planned = dict(enumerate(placement.planned(job, status.machines)))
+    if seen and job.launch is not None and job.launch.in_shell:  # the plan is that of a script's first launch
+        planned = {rank: host for rank, host in planned.items() if seen.get(rank) == host}
     culprit = status.cause.rank if status.cause is not None else None
-    for rank in range(min(max(len(planned), max(seen, default=-1) + 1), _MOST_RANKS)):
-        meant = planned[rank] if rank < len(planned) else None
+    for rank in range(min(max((*planned, *seen), default=-1) + 1, _MOST_RANKS)):
+        meant = planned.get(rank)
         yield models.RankView(
             rank=rank,
             host=seen.get(rank, meant or ""),

@@ -199,7 +199,7 @@ def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
 
 def _who_and_where(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> tuple[int | None, str | None]:
     """What the launcher left out, from where ranks were seen, or else from where they were to run."""
-    planned = _planned(job, seen)
+    planned = placement.expected_of_newest(job, seen)
     rank, host = named.rank, placement.short(named.host) if named.host else None
     if rank is None:
         fitting = [number for number, where in planned.items() if host in (None, where)]
@@ -208,13 +208,6 @@ def _who_and_where(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -
         seen_on = (r.host.split(".", 1)[0] for r in seen.ranks if r.rank == rank)
         host = next(seen_on, None) or planned.get(rank)
     return rank, host
-
-
-def _planned(job: Job, seen: Observed) -> dict[int, str]:
-    """Rank -> host of the present attempt. Scaling the job since then did not move its ranks."""
-    hosts = placement.hosts_at_launch(job, seen.status.attempt)
-    planned = placement.expected(job, hosts, seen.machines) if not job.elastic else None
-    return {rank: placement.short(host) for rank, host in enumerate(planned or ())}
 
 
 def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:

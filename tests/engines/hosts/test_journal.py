@@ -10,8 +10,17 @@ from pathlib import Path
 import pytest
 
 from oarsman.engines.hosts.core import journal as notes
-from oarsman.engines.hosts.core.journal import Fact, Journal, JournalReader, Noted, add_note
+from oarsman.engines.hosts.core.journal import (
+    Fact,
+    Journal,
+    JournalReader,
+    LauncherStarted,
+    Noted,
+    RankEnd,
+    add_note,
+)
 from oarsman.engines.hosts.core.journal_state import Seen
+from oarsman.engines.hosts.core.messages import RankStarted, WorldStarted
 from oarsman.text.sentence import Text, dump
 
 MADE = notes.HostMade("x", index=0, launcher=False, pid=1, started="", address="", unset=[])
@@ -181,3 +190,48 @@ def test_a_journal_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     rank = seen.ranks[0]
     assert (rank.pid, rank.last_lines, rank.finished_at) == (9, ("bye",), datetime.fromtimestamp(6, UTC))
     assert not seen.ranks_may_fail
+
+
+def worlds(*told: Fact) -> Seen:
+    seen = Seen()
+    for moment, fact in enumerate(told):
+        seen.learn(Noted(float(moment), fact))
+    return seen
+
+
+def rank_of(world: str, rank: int = 0, size: int = 1, host: str = "x") -> RankStarted:
+    return RankStarted(rank, size, 0, host, 1, world)
+
+
+def end_of(world: str, rank: int = 0) -> RankEnd:
+    return RankEnd(1, world, rank, 0, None, False, [], "")
+
+
+def test_worlds_at_the_same_time_keep_all_their_ranks() -> None:
+    told = [rank_of(world, rank, 2) for rank in range(2) for world in "ab"]
+    seen = worlds(LauncherStarted(1), *told, end_of("a", 1))
+    assert [sorted(world.ranks) for world in seen.worlds.values()] == [[0, 1], [0, 1]]
+    assert seen.worlds[1, "a"].ranks[1].exit is not None
+    assert seen.ranks[1].exit is None  # of the one that began last
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["told before", "told after its first rank"])
+def test_a_world_has_its_own_words(late: bool) -> None:
+    told = [WorldStarted(["mpirun", "-n", "1"], 1, "b"), rank_of("b")]
+    seen = worlds(LauncherStarted(1), rank_of("a"), *(reversed(told) if late else told))
+    lines = [world.line for world in seen.worlds.values()]
+    assert [line and line.processes for line in lines] == [None, 1]
+
+
+def test_words_that_say_nothing_are_not_taken_for_those_of_the_manifest() -> None:
+    line = worlds(WorldStarted([], 1, "a"), rank_of("a")).worlds[1, "a"].line
+    assert line is not None
+    assert line.unclear
+
+
+def test_of_a_thousand_worlds_that_were_alike_one_is_kept_beside_the_newest() -> None:
+    told = [fact for number in range(1000) for fact in (rank_of(f"{number}"), end_of(f"{number}"))]
+    seen = worlds(LauncherStarted(1), rank_of("other", host="y"), end_of("other"), *told)
+    assert list(seen.worlds) == [(1, "other"), (1, "0"), (1, "999")]
+    seen.learn(Noted(0.0, LauncherStarted(2)))
+    assert not seen.worlds

@@ -45,6 +45,7 @@ FORMS: list[tuple[Codec[Any], Any, dict[str, Any]]] = [
     (messages.ANSWERS, messages.Failed("end", "no"), {"answer": "end", "error": "no"}),
     (messages.ANSWERS, messages.Changed(), {"changed": True}),
     (messages.CALLS, messages.RankStarted(3, 4, 1, "x", 2, "w"), STARTED),
+    (messages.CALLS, messages.WorldStarted(["mpirun"], 2, "w"), {"words": ["mpirun"], "attempt": 2, "world": "w"}),
     (messages.CALLS, messages.FirstOutput(True, 2), {"output": True, "attempt": 2}),
     (messages.CALLS, messages.RankEnded(3, None, ["bye"], at=1.5), ENDED),
     (messages.RANKS, messages.RankEnded(3, None, ["bye"], at=1.5), ENDED),

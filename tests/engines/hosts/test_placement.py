@@ -111,6 +111,23 @@ def test_ranks_that_ran_elsewhere_fail_the_job(machine: Machine) -> None:
     assert "blind-launcher" in failed.message
 
 
+@pytest.mark.parametrize("mpi", EVERY_MPI)
+def test_each_mpirun_of_a_script_is_compared_with_its_own_words(mpi: str, machine_with: Callable[..., Machine]) -> None:
+    """Smaller, as large as there are slots, spelled differently, on some of the hosts; shown is the last."""
+    machine = machine_with(mpi)
+    lines = [
+        "mpirun -n 4 hostname",
+        "mpiexec -np 1 hostname",
+        "mpirun hostname",
+        "mpirun -n 2 -host worlds-worker-1,worlds-worker-0 hostname",
+        "mpirun -np 3 hostname",
+    ]
+    key = machine.submit(mpijob("worlds", ["sh", "-c", "; ".join(lines)], workers=2, slots=2))
+    record = machine.until_finished(key)
+    assert record.status.is_true(names.SUCCEEDED), (record.status.cause, machine.log_of(key))
+    assert record.status.placement == {rank: f"worlds-worker-{rank // 2}" for rank in range(3)}
+
+
 def test_a_library_of_another_mpi_fails_the_job(machine_with: Callable[..., Machine]) -> None:
     """Hydra starts programs of Open MPI without complaint: as many worlds of one rank, and a success."""
     machine = machine_with("mpich")

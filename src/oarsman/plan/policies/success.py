@@ -35,4 +35,8 @@ def placement_while_running(turn: Turn) -> Turn:
 
 def _misplaced(turn: Turn, *, complete: bool) -> str | None:
     seen = turn.seen
-    return placement.mistake(turn.job, seen.ranks, turn.open_attempt, complete=complete, machines=seen.machines)
+    found = (
+        placement.mistake(turn.job, world, turn.open_attempt, complete=complete, machines=seen.machines)
+        for world in seen.worlds
+    )
+    return next(filter(None, found), None)

@@ -72,3 +72,10 @@ def test_the_master_is_where_rank_0_is() -> None:
 def test_ranks_that_may_fail_say_so() -> None:
     words = composed("--enable-recovery", "-n", "2", "a.out").words
     assert "1:w:1" in words
+
+
+def test_what_was_asked_for_is_kept_in_the_words_of_the_job() -> None:
+    words = ("--hostfile", f"{FACTS.etc}/hostfile", "--host", "j-worker-1:2", "-n", "2")
+    asked = ("mpirun", "--hostfile", "/etc/mpi/hostfile", "--host", "j-worker-1:2", "-n", "2")
+    assert composed(*words, "a.out").asked == asked
+    assert composed("-n", "1", "a.out", ":", "-n", "1", "b.out").asked == ()

@@ -24,7 +24,7 @@ from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
 from oarsman.engines.hosts.local.transport import LocalTransport
 from oarsman.errors import RetryableError, UnsupportedError
 from oarsman.job.job import Job
-from oarsman.job.observed import Member, Observed, Phase
+from oarsman.job.observed import Member, Observed, Phase, World
 from oarsman.plan import actions
 from oarsman.text.sentence import Text
 
@@ -121,11 +121,14 @@ class HostsEngine:
         launcher, workers = _launcher_member(assignment, seen, alive), _worker_members(assignment, seen, alive)
         between_runs = assignment.status.retry_at is not None or assignment.status.is_true(names.SUSPENDED)
         watched.rests = between_runs and launcher is None and not workers
+        worlds = _worlds(seen) if launcher is not None else (World(ranks=()),)
         return Observed(
             status=assignment.status,
             workers=workers,
             launcher=launcher,
-            ranks=tuple(seen.ranks[rank] for rank in sorted(seen.ranks)) if launcher is not None else (),
+            ranks=worlds[-1].ranks,
+            line=worlds[-1].line,
+            earlier_worlds=worlds[:-1],
             launcher_lines=seen.launcher.lines if seen.launcher is not None else (),
             published_hosts=(seen.published or ()) if alive else None,
             first_output_at=seen.first_output.get(seen.launcher.attempt) if seen.launcher is not None else None,
@@ -275,6 +278,14 @@ class HostsEngine:
             finally:
                 writer.close()
         self._notify(uid)
+
+
+def _worlds(seen: Seen) -> tuple[World, ...]:
+    found = (
+        World(ranks=tuple(world.ranks[rank] for rank in sorted(world.ranks)), line=world.line)
+        for world in seen.worlds.values()
+    )
+    return tuple(found) or (World(ranks=()),)
 
 
 def _worker_members(assignment: Assignment, seen: Seen, agent_alive: bool) -> tuple[Member, ...]:

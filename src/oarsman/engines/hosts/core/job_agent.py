@@ -23,7 +23,7 @@ from oarsman.engines.hosts.core.host import HostNetwork, Hosts, RunningHost
 from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
 from oarsman.engines.hosts.core.journal import Fact, Journal
 from oarsman.engines.hosts.core.launcher import Launcher, Rank, Ranks
-from oarsman.engines.hosts.core.messages import FirstOutput, RankEnded, RankStarted
+from oarsman.engines.hosts.core.messages import FirstOutput, RankEnded, RankStarted, WorldStarted
 from oarsman.text.sentence import Text
 
 CONTROL = "k"  # name of the control socket in the run folder
@@ -99,6 +99,8 @@ class JobAgent:
         match message:
             case None:
                 self._hang_up(caller)
+            case WorldStarted():
+                self.journal.note(message)
             case RankStarted():
                 self._note(self.ranks.started(caller, message))
             case FirstOutput():

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from oarsman.engines.hosts.core.messages import Codec, RankStarted, Unknown
+from oarsman.engines.hosts.core.messages import Codec, RankStarted, Unknown, WorldStarted
 
 RESERVE_BYTES = 1 << 20
 _FILE = "journal.jsonl"
@@ -108,7 +108,7 @@ class LogTrouble(NamedTuple):
 
 HostFact = HostMade | HostUp | HostTrouble | HostDown | HostGone
 LauncherFact = LauncherStarted | LauncherEnded | LauncherGone
-RankFact = RankStarted | RankEnd | RankLines
+RankFact = WorldStarted | RankStarted | RankEnd | RankLines
 Fact = AgentStarted | AgentEnded | HostFact | LauncherFact | RankFact | Published | OutputBegan | LogTrouble
 _FACTS = Codec[Fact](
     {
@@ -123,6 +123,7 @@ _FACTS = Codec[Fact](
         "launcher-start": LauncherStarted,
         "launcher-end": LauncherEnded,
         "launcher-gone": LauncherGone,
+        "world-start": WorldStarted,
         "rank-start": RankStarted,
         "rank-end": RankEnd,
         "rank-lines": RankLines,

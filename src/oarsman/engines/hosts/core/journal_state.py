@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from oarsman.engines.hosts.core import journal
-from oarsman.engines.hosts.core.messages import RankStarted
+from oarsman.engines.hosts.core.messages import RankStarted, WorldStarted
 from oarsman.engines.hosts.core.process import ProcessId
+from oarsman.job import launch
 from oarsman.job.observed import Exit, RankReport
+
+# Of words that say nothing about where ranks go.
+_UNCLEAR = launch.LaunchLine(launcher="", path="", unclear=("",))
 
 
 @dataclass(slots=True)
@@ -38,18 +43,38 @@ class LauncherSeen:
 
 
 @dataclass(slots=True)
+class WorldSeen:
+    line: launch.LaunchLine | None = None  # None: not told
+    ranks: dict[int, RankReport] = field(default_factory=dict)
+
+    def alike(self) -> Hashable:
+        """The same for worlds of which one is as good as the other; None while this one may change."""
+        exits = [rank.exit for rank in self.ranks.values()]
+        size = max(rank.world_size for rank in self.ranks.values())
+        if len(exits) < size or None in exits:
+            return None
+        return self.line, tuple((rank, self.ranks[rank].host, self.ranks[rank].exit) for rank in sorted(self.ranks))
+
+
+@dataclass(slots=True)
 class Seen:
     agent: ProcessId | None = None
     ended: bool = False
     hosts: dict[str, HostSeen] = field(default_factory=dict)
     launcher: LauncherSeen | None = None
-    ranks: dict[int, RankReport] = field(default_factory=dict)  # of the newest world of the newest attempt
-    world: tuple[int, str] = (0, "")
+    worlds: dict[tuple[int, str], WorldSeen] = field(default_factory=dict)  # of the newest attempt, the newest last
+    lines: dict[tuple[int, str], launch.LaunchLine] = field(default_factory=dict)  # of worlds without a rank so far
+    over: set[Hashable] = field(default_factory=set)  # what worlds that ended were like
     published: tuple[str, ...] | None = None
     first_output: dict[int, datetime] = field(default_factory=dict)
     log_trouble: str = ""
     ranks_may_fail: bool = False  # the user asked that the others go on
     unset_limits: set[str] = field(default_factory=set)
+
+    @property
+    def ranks(self) -> dict[int, RankReport]:
+        """Of the newest world."""
+        return next(reversed(self.worlds.values())).ranks if self.worlds else {}
 
     def learn(self, noted: journal.Noted) -> None:
         fact, when = noted.fact, datetime.fromtimestamp(noted.at, UTC)
@@ -87,7 +112,8 @@ class Seen:
                 del self.hosts[fact.host]
             case journal.LauncherStarted():
                 self.launcher = LauncherSeen(fact.attempt, started_at=when)
-                self.ranks.clear()
+                for of_before in (self.worlds, self.lines, self.over):
+                    of_before.clear()
             case journal.LauncherEnded() if self.launcher is not None and self.launcher.attempt == fact.attempt:
                 self.launcher.finished_at = when
                 self.launcher.exit = Exit(code=fact.code, signal=fact.signal, memory_limit_hit=fact.memory)
@@ -96,12 +122,15 @@ class Seen:
                 self.launcher.workers = tuple(replace(host) for host in then)
             case journal.LauncherGone() if self.launcher is not None and self.launcher.attempt == fact.attempt:
                 self.launcher.dismissed = True
+            case WorldStarted():
+                line = launch.parse(fact.words) or _UNCLEAR
+                if (world := self.worlds.get((fact.attempt, fact.world))) is not None:
+                    world.line = line  # a rank was quicker to say so
+                else:
+                    self.lines[fact.attempt, fact.world] = line
             case RankStarted():
                 self.ranks_may_fail = fact.survives
-                if self.world != (fact.attempt, fact.world):
-                    self.world = (fact.attempt, fact.world)
-                    self.ranks.clear()
-                self.ranks[fact.rank] = RankReport(
+                self._world_of(fact).ranks[fact.rank] = RankReport(
                     rank=fact.rank,
                     host=fact.host,
                     world_size=fact.size,
@@ -109,19 +138,38 @@ class Seen:
                     pid=fact.pid,
                     started_at=when,
                 )
-            case journal.RankEnd() if fact.rank in self.ranks and (fact.attempt, fact.world) == self.world:
-                self.ranks[fact.rank] = replace(
-                    self.ranks[fact.rank],
+            case journal.RankEnd() if (ranks := self._ranks_beside(fact)) is not None:
+                ranks[fact.rank] = replace(
+                    ranks[fact.rank],
                     finished_at=datetime.fromtimestamp(fact.at, UTC) if fact.at else when,
                     exit=Exit(code=fact.code, signal=fact.signal, memory_limit_hit=fact.memory),
                     reason=fact.reason,
                     last_lines=tuple(fact.lines),
                 )
-            case journal.RankLines() if fact.rank in self.ranks and (fact.attempt, fact.world) == self.world:
-                self.ranks[fact.rank] = replace(self.ranks[fact.rank], last_lines=tuple(fact.lines))
+            case journal.RankLines() if (ranks := self._ranks_beside(fact)) is not None:
+                ranks[fact.rank] = replace(ranks[fact.rank], last_lines=tuple(fact.lines))
             case journal.Published():
                 self.published = tuple(fact.hosts)
             case journal.OutputBegan():
                 self.first_output.setdefault(fact.attempt, when)
             case journal.LogTrouble():
                 self.log_trouble = fact.reason
+
+    def _world_of(self, fact: RankStarted) -> WorldSeen:
+        """A script may launch a thousand times: of worlds that ended and were alike, the first is kept."""
+        key = (fact.attempt, fact.world)
+        if key not in self.worlds:
+            if self.worlds:
+                before = next(reversed(self.worlds))
+                alike = self.worlds[before].alike()
+                if alike in self.over:
+                    del self.worlds[before]
+                elif alike is not None:
+                    self.over.add(alike)
+            self.worlds[key] = WorldSeen(self.lines.pop(key, None))
+        return self.worlds[key]
+
+    def _ranks_beside(self, fact: journal.RankEnd | journal.RankLines) -> dict[int, RankReport] | None:
+        """The ranks of its world, if it is known as one of them."""
+        world = self.worlds.get((fact.attempt, fact.world))
+        return world.ranks if world is not None and fact.rank in world.ranks else None

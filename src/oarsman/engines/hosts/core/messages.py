@@ -147,14 +147,22 @@ COMMANDS = Codec[RunCommand | SignalCommand]({"argv": RunCommand, "signal": Sign
 RESULTS = Codec[Exited]({"exit": Exited})
 
 
-# -- a rank to the job agent ------------------------------------------------------------------------------------
+# -- a launch and its ranks to the job agent ----------------------------------------------------------------------
+class WorldStarted(NamedTuple):
+    """A launcher is about to start its ranks."""
+
+    words: Sequence[str]  # the launcher and its options as it is called; none: nobody can tell from them where ranks go
+    attempt: int
+    world: str  # one per launch of an attempt
+
+
 class RankStarted(NamedTuple):
     rank: int
     size: int  # of its world
     local: int  # its number on its host
     host: str
     attempt: int
-    world: str  # one per launch of an attempt
+    world: str
     survives: bool = False  # the others go on if it fails
     pid: int = 0  # 0: the kernel tells
 
@@ -172,8 +180,13 @@ class RankEnded(NamedTuple):
     at: float | None = None
 
 
-RankMessage = RankStarted | FirstOutput | RankEnded
-RANK_KINDS: Mapping[str, type[RankMessage]] = {"rank": RankStarted, "output": FirstOutput, "exit": RankEnded}
+RankMessage = WorldStarted | RankStarted | FirstOutput | RankEnded
+RANK_KINDS: Mapping[str, type[RankMessage]] = {
+    "words": WorldStarted,
+    "rank": RankStarted,
+    "output": FirstOutput,
+    "exit": RankEnded,
+}
 RANKS = Codec[RankMessage](RANK_KINDS)
 
 

@@ -26,6 +26,7 @@ from oarsman.engines.hosts.core.messages import (
     RankStarted,
     RunCommand,
     Said,
+    WorldStarted,
 )
 from oarsman.engines.hosts.ssh import scripts
 
@@ -244,6 +245,10 @@ class RemoteRanks:
     run_folder: str
     tell: Callable[[HostReport], None]
     tellers: dict[tuple[str, str], socket.socket] = field(default_factory=dict)
+
+    def announce(self, world: WorldStarted) -> None:
+        with contextlib.suppress(OSError), messages.connect(f"{self.run_folder}/k") as teller:
+            RANKS.send(teller, world)
 
     def started(self, facts: str) -> None:
         with contextlib.suppress(OSError, ValueError):

@@ -24,7 +24,16 @@ from typing import NoReturn
 from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
 from oarsman.engines.hosts.core.job_spec import HostSpec, SshHostSpec
-from oarsman.engines.hosts.core.messages import Alive, Emptied, InTrouble, Launching, PublishFiles, RunCommand, Up
+from oarsman.engines.hosts.core.messages import (
+    Alive,
+    Emptied,
+    InTrouble,
+    Launching,
+    PublishFiles,
+    RunCommand,
+    Up,
+    WorldStarted,
+)
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.connection import (
     Connection,
@@ -220,6 +229,7 @@ class RemoteHost(Host[SshCommand]):
             planned.append(member_of(launch.members[machine], ranks[machine]))
             ranks[machine] += 1
         self._tell(Launching(planned, done.by_hydra))
+        self.ranks.announce(WorldStarted(done.asked, int(self.attempt), world))
         self._order("answer", asker, "words", scripts.packed(shlex.join(done.words)))
 
     # -- commands --------------------------------------------------------------------------------------------

@@ -92,6 +92,7 @@ class Composed:
     words: list[str]  # after the launcher's name
     machines: tuple[str, ...]  # where each rank goes; none: that cannot be told beforehand
     by_hydra: bool  # its lines will say which rank wrote them, but not to which stream
+    asked: tuple[str, ...] = ()  # the launcher and its options, as they were before all this
 
 
 def compose(
@@ -100,6 +101,9 @@ def compose(
     """`own` names the streams ("o", "e") that end in the job's log; what goes elsewhere is left as it is."""
     hydra = not facts.family.startswith("Open MPI")
     words = corrected(name, words, family=facts.family, rewrite=facts.rewrite)
+    asked = launch.words_that_place(
+        launch.parse([name, *(word.replace(facts.etc, names.MPI_CONFIG_DIR) for word in words)])
+    )
     words = _with_known_hosts(name, words, facts.names)
     words = [word.replace(facts.etc, names.MPI_CONFIG_DIR) for word in words]
     line = launch.parse([name, *words])
@@ -116,7 +120,7 @@ def compose(
         words = ["--output-filename", f"{facts.output}/{world}:nocopy", *words]
     elif tagged:
         words = [*(_HYDRA_TAGS if hydra else ("--tag-output",)), *words]
-    return Composed(words, placement or (), tagged and hydra)
+    return Composed(words, placement or (), tagged and hydra, asked)
 
 
 def _by_machinefile(line: launch.LaunchLine | None, words: list[str], hostfile: str) -> list[str]:

@@ -7,12 +7,14 @@ user's program, and turns into the real launcher.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 from collections.abc import Sequence
 
 from oarsman.engines.hosts.core import process
+from oarsman.engines.hosts.core.messages import RANKS, WorldStarted, connect
 from oarsman.job import launch
 
 # With these mpirun itself decides what the output looks like, so it has to see it.
@@ -91,7 +93,16 @@ def compose(name: str, words: Sequence[str]) -> list[str]:
     port = os.environ.get("OARSMAN_MASTER_PORT", "")
     label = f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{port}:{int(survives(options))}"
     wrapper = [*os.environ["OARSMAN_RANK"].split("\n"), label]
+    _announce(launch.words_that_place(line))
     return launch.with_wrapper(words, wrapper)
+
+
+def _announce(words: Sequence[str]) -> None:
+    """Its ranks are compared with these words. Where no host has a name of its own, there is nothing to compare."""
+    if os.environ.get("OARSMAN_PLAIN") == "1":
+        return
+    with contextlib.suppress(OSError), connect(f"{os.environ['OARSMAN_RUN']}/k") as agent:
+        RANKS.send(agent, WorldStarted(words, int(os.environ["OARSMAN_ATTEMPT"]), str(os.getpid())))
 
 
 def main() -> None:
