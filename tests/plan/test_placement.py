@@ -277,3 +277,23 @@ def test_how_many_ranks_a_host_takes_that_is_named_without_a_number_depends_on_t
     found = {kind: placement.expected(job, job.hosts) for kind, job in stated.items()}
     assert found == {Implementation.OPENMPI: one_each, Implementation.MPICH: one_each, Implementation.INTEL: None}
     assert placement.expected(replace(job, slots_per_worker=1), job.hosts) == one_each
+
+
+def test_a_world_that_was_launched_on_more_hosts_stays_when_they_are_taken_away() -> None:
+    job = a_job(workers=1, launch=replace(line(None), in_shell=True), generation=3)
+    hosts = ("pi-worker-0", "pi-worker-1")
+    world = World(ranks=on(0, 1), line=line(None), hosts=hosts)
+    earlier = running(job, earlier_worlds=(world,), ranks=on(0), line=line(1), world_hosts=hosts[:1])
+    newest = running(job, ranks=world.ranks, line=world.line, world_hosts=hosts)
+    for seen in (earlier, newest):
+        assert not reconcile(job, seen, at(10)).status.finished
+    wrong = reconcile(job, replace(newest, ranks=on(0, "pi-launcher")), at(10)).status.condition(names.FAILED)
+    assert wrong is not None
+    assert wrong.message == "rank 1 ran on pi-launcher, which is not a host of this job"
+
+
+def test_nobody_knows_where_ranks_belong_that_were_launched_while_the_job_was_scaled() -> None:
+    job = a_job(workers=1, launch=MPIRUN)
+    for hosts, planned in ((), {0: "pi-worker-0", 1: "pi-worker-1"}), (("pi-worker-0", "pi-worker-2"), {}):
+        seen = running(a_job(launch=MPIRUN), world_hosts=hosts)
+        assert placement.expected_of_newest(job, seen) == planned

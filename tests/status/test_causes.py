@@ -376,3 +376,34 @@ def test_a_launcher_that_vanished_is_called_lost() -> None:
     cause = causes.of_missing_launcher(JOB, Observed(launcher_lines=("step 1",)))
     assert cause.summary == "launcher lost: pi-launcher vanished before it ended"
     assert cause.last_lines == ("step 1",)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "summary", "rank"),
+    [
+        ((a_rank(0, code=143, finished_at=at(9)), a_rank(1, code=137, finished_at=at(8))), "rank 1", 1),
+        ((a_rank(0, code=143, finished_at=at(8)), a_rank(1, code=143, finished_at=at(9))), "rank 1", 1),
+        ((a_rank(0, code=143), a_rank(1, code=137), a_rank(2, "pi-worker-1", code=137)), "rank 1, 2", None),
+    ],
+)
+def test_a_host_that_was_scaled_away_is_why_its_ranks_ended(
+    ranks: tuple[RankReport, ...], summary: str, rank: int | None
+) -> None:
+    cause = causes.of_failed_launcher(a_job(workers=1), Observed(ranks=ranks), a_launcher(Phase.FAILED, code=1))
+    assert cause.summary == f"pi-worker-1 was taken away from {summary}: the number of workers was set to 1"
+    assert (cause.host, cause.rank, cause.hint, cause.memory_limit_hit) == ("pi-worker-1", rank, None, False)
+
+
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        pytest.param((a_rank(0, code=3), a_rank(1, code=143)), id="another failed by itself"),
+        pytest.param((a_rank(0, code=137), a_rank(1, code=0)), id="those there had ended"),
+        pytest.param(
+            (a_rank(0, exit=Exit(code=137, signal=9, memory_limit_hit=True)), a_rank(1, code=143)), id="out of memory"
+        ),
+    ],
+)
+def test_a_host_that_was_scaled_away_does_not_explain_what_came_before(ranks: tuple[RankReport, ...]) -> None:
+    cause = causes.of_failed_launcher(a_job(workers=1), Observed(ranks=ranks), a_launcher(Phase.FAILED, code=1))
+    assert cause.rank == 0

@@ -74,6 +74,7 @@ class World:
 
     ranks: tuple[RankReport, ...]
     line: LaunchLine | None = None  # what it was called with; None: not known
+    hosts: tuple[str, ...] = ()  # that were listed when it started; none: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,8 @@ class Observed:
     launcher: Member | None = None  # the newest one
     ranks: tuple[RankReport, ...] = ()  # of the newest world of the newest attempt
     earlier_worlds: tuple[World, ...] = ()  # of the newest attempt; of those that were alike, one
-    line: LaunchLine | None = None  # what the newest world was launched with; None: not known
+    line: LaunchLine | None = None  # of the newest world, as in World
+    world_hosts: tuple[str, ...] = ()  # of the newest world, as in World
     launcher_lines: tuple[str, ...] = ()  # the last lines the launcher itself wrote
     published_hosts: tuple[str, ...] | None = None  # what discover_hosts.sh says now; None: not written yet
     prepared: bool | None = None  # whether what `Prepare` made is there; None: published_hosts tells
@@ -129,7 +131,7 @@ class Observed:
     @property
     def worlds(self) -> tuple[World, ...]:
         """All of the newest attempt, the newest last."""
-        return (*self.earlier_worlds, World(ranks=self.ranks, line=self.line))
+        return (*self.earlier_worlds, World(ranks=self.ranks, line=self.line, hosts=self.world_hosts))
 
     def worker(self, index: int) -> Member | None:
         """At once, however many there are."""

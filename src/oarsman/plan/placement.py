@@ -48,9 +48,10 @@ def mistake(
     machines = machines or {}
     found = {rank: _machine(host, machines) for rank, host in seen(world.ranks).items()}
     hosts = hosts_at_launch(job, attempt)
-    planned = None if job.elastic else expected(_launched_with(job, world), hosts, machines)
+    planned = None if _scaled(job, world.hosts, hosts) else expected(_launched_with(job, world), hosts, machines)
     if planned is None:
-        return _stranger(found, job, {short(_machine(host, machines)) for host in (*job.hosts, *hosts)})
+        known = (*job.hosts, *hosts, *world.hosts)
+        return _stranger(found, job, {short(_machine(host, machines)) for host in known})
     wrong = [
         Text("rank {rank} ran on {host}, planned {planned}", rank=rank, host=host, planned=planned[rank])
         if rank < len(planned)
@@ -74,11 +75,17 @@ def _launched_with(job: Job, world: World) -> Job:
     return replace(job, launch=world.line)
 
 
+def _scaled(job: Job, then: Sequence[str], at_first: Sequence[str]) -> bool:
+    """Whether a world was launched on other hosts than those its attempt began with. The list may have changed while
+    its launcher read it, so nobody knows its plan."""
+    return job.elastic or bool(then and set(then) != set(at_first))
+
+
 def expected_of_newest(job: Job, seen: Observed) -> Mapping[int, str]:
     """Rank -> host of the newest world. Scaling the job since then did not move its ranks."""
     hosts = hosts_at_launch(job, seen.status.attempt)
     asked = replace(job, launch=seen.line) if seen.line is not None else job
-    planned = None if job.elastic else expected(asked, hosts, seen.machines)
+    planned = None if _scaled(job, seen.world_hosts, hosts) else expected(asked, hosts, seen.machines)
     return {rank: short(host) for rank, host in enumerate(planned or ())}
 
 

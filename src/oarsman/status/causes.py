@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from oarsman import names
 from oarsman.job.job import Job
 from oarsman.job.observed import Exit, Member, Observed, RankReport
 from oarsman.job.state import Cause
@@ -47,6 +48,8 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
     gone = _first_lost(lost, before=rank)
     if gone is not None:
         return _lost(gone, seen)
+    if taken := _taken_away(job, seen, rank):
+        return _scaled_away(job, seen, taken)
     if rank is not None and not _ended_with(launcher, rank):
         return _rank(rank, seen)
     if lost:
@@ -128,6 +131,33 @@ def _lost(gone: Lost, seen: Observed) -> Cause:
         host=gone.host,
         rank=ranks[0].rank if len(ranks) == 1 else None,
         memory_limit_hit=gone.memory_limit_hit,
+        last_lines=_tail(seen.launcher_lines),
+    )
+
+
+def _taken_away(job: Job, seen: Observed, first: RankReport | None) -> list[RankReport]:
+    """Ranks whose host went when the job was scaled down, if that explains the failure that came first."""
+    if first is not None and not (_followed(first) or _killed_by_nobody_known(first)):
+        return []
+    stay = {job.launcher_host, *job.hosts}
+    ours = names.worker_name(job.name, 0)[:-1]
+    ran = [r for r in seen.ranks if r.exit is None or r.exit.code != 0]
+    return [r for r in ran if (host := placement.short(r.host)).startswith(ours) and host not in stay]
+
+
+def _killed_by_nobody_known(rank: RankReport) -> bool:
+    assert rank.exit is not None
+    return exits.signal_of(rank.exit.code, rank.exit.signal) == exits.SIGKILL and not rank.exit.memory_limit_hit
+
+
+def _scaled_away(job: Job, seen: Observed, ranks: Sequence[RankReport]) -> Cause:
+    host = placement.short(ranks[0].host)
+    here = [r.rank for r in ranks if placement.short(r.host) == host]
+    template = Text("{host} was taken away from rank {ranks}: the number of workers was set to {count}")
+    return Cause(
+        summary=_line(Text(template, host=host, ranks=", ".join(map(str, here)), count=job.workers)),
+        host=host,
+        rank=here[0] if len(here) == 1 else None,
         last_lines=_tail(seen.launcher_lines),
     )
 

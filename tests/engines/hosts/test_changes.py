@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import shutil
 import subprocess
 import time
@@ -78,6 +79,21 @@ def test_scaling_changes_the_discovery_script_and_takes_the_highest_first(machin
     assert after["grow-worker-0"].process == before["grow-worker-0"].process
     done.touch()
     assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
+
+
+def test_ranks_on_a_host_that_is_scaled_away_end_for_that_reason_alone(machine: Machine) -> None:
+    """A script that launches once there are two hosts, of which one is taken away again."""
+    two = "until [ $(grep -c . /etc/mpi/hostfile) = 2 ]; do sleep 0.1; done"
+    script = f"{two}; exec mpirun {shlex.join(python(WAITS))}"
+    key = machine.submit(mpijob("shrink", ["sh", "-c", script], workers=1))
+    machine.until(key, lambda status: status.is_true(names.RUNNING))
+    machine.jobs.scale(key, 2)
+    machine.until_ranks(key, 2)
+    machine.jobs.scale(key, 1)
+    cause = machine.until_finished(key).status.cause
+    assert cause is not None
+    assert cause.summary == "shrink-worker-1 was taken away from rank 1: the number of workers was set to 1"
+    assert (cause.rank, cause.host, cause.hint) == (1, "shrink-worker-1", None)
 
 
 def test_a_lost_worker_of_an_elastic_job_is_replaced_while_it_runs(machine: Machine) -> None:

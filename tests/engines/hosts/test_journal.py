@@ -235,3 +235,16 @@ def test_of_a_thousand_worlds_that_were_alike_one_is_kept_beside_the_newest() ->
     assert list(seen.worlds) == [(1, "other"), (1, "0"), (1, "999")]
     seen.learn(Noted(0.0, LauncherStarted(2)))
     assert not seen.worlds
+
+
+def test_a_world_keeps_the_hosts_of_its_start_and_the_machines_of_those_that_left() -> None:
+    made = MADE._replace(machine="node1")
+    told = [notes.Published(["x"]), rank_of("a"), notes.Published([]), notes.HostDown("x", "", False)]
+    seen = worlds(LauncherStarted(1), made, *told)
+    assert seen.worlds[1, "a"].hosts == ("x",)
+    assert (seen.hosts, seen.machines) == ({}, {"x": "node1"})
+
+
+def test_a_list_that_changes_while_a_launcher_reads_it_counts_as_it_was_and_as_it_is() -> None:
+    told = [notes.Published(["x", "y"]), WorldStarted(["mpirun"], 1, "a"), notes.Published(["x"]), rank_of("a")]
+    assert worlds(LauncherStarted(1), *told).worlds[1, "a"].hosts == ("x", "y")

@@ -128,6 +128,7 @@ class HostsEngine:
             launcher=launcher,
             ranks=worlds[-1].ranks,
             line=worlds[-1].line,
+            world_hosts=worlds[-1].hosts,
             earlier_worlds=worlds[:-1],
             launcher_lines=seen.launcher.lines if seen.launcher is not None else (),
             published_hosts=(seen.published or ()) if alive else None,
@@ -136,7 +137,7 @@ class HostsEngine:
             unsupported=await self._judge(assignment, watched),
             refused=watched.refused,
             remarks=tuple(self._transport.remarks(job)),
-            machines={host.name: host.machine for host in seen.hosts.values() if host.machine},
+            machines=dict(seen.machines),
             stop_requested=assignment.stop_requested,
             prepared=alive,
             keeps_idle_members=False,
@@ -282,7 +283,7 @@ class HostsEngine:
 
 def _worlds(seen: Seen) -> tuple[World, ...]:
     found = (
-        World(ranks=tuple(world.ranks[rank] for rank in sorted(world.ranks)), line=world.line)
+        World(ranks=tuple(world.ranks[rank] for rank in sorted(world.ranks)), line=world.line, hosts=world.hosts)
         for world in seen.worlds.values()
     )
     return tuple(found) or (World(ranks=()),)

@@ -45,6 +45,7 @@ class LauncherSeen:
 @dataclass(slots=True)
 class WorldSeen:
     line: launch.LaunchLine | None = None  # None: not told
+    hosts: tuple[str, ...] = ()  # that were listed when it was launched, or when its first rank started
     ranks: dict[int, RankReport] = field(default_factory=dict)
 
     def alike(self) -> Hashable:
@@ -53,7 +54,11 @@ class WorldSeen:
         size = max(rank.world_size for rank in self.ranks.values())
         if len(exits) < size or None in exits:
             return None
-        return self.line, tuple((rank, self.ranks[rank].host, self.ranks[rank].exit) for rank in sorted(self.ranks))
+        return (
+            self.line,
+            self.hosts,
+            tuple((rank, self.ranks[rank].host, self.ranks[rank].exit) for rank in sorted(self.ranks)),
+        )
 
 
 @dataclass(slots=True)
@@ -61,9 +66,10 @@ class Seen:
     agent: ProcessId | None = None
     ended: bool = False
     hosts: dict[str, HostSeen] = field(default_factory=dict)
+    machines: dict[str, str] = field(default_factory=dict)  # by host, also of those that left: ranks ran there
     launcher: LauncherSeen | None = None
     worlds: dict[tuple[int, str], WorldSeen] = field(default_factory=dict)  # of the newest attempt, the newest last
-    lines: dict[tuple[int, str], launch.LaunchLine] = field(default_factory=dict)  # of worlds without a rank so far
+    launched: dict[tuple[int, str], WorldSeen] = field(default_factory=dict)  # without a rank so far
     over: set[Hashable] = field(default_factory=set)  # what worlds that ended were like
     published: tuple[str, ...] | None = None
     first_output: dict[int, datetime] = field(default_factory=dict)
@@ -93,6 +99,8 @@ class Seen:
                     fact.host, fact.index, fact.launcher, process, made_at=when, machine=fact.machine
                 )
                 self.unset_limits.update(fact.unset)
+                if fact.machine:
+                    self.machines[fact.host] = fact.machine
             case journal.HostUp() if fact.host in self.hosts:
                 host = self.hosts[fact.host]
                 host.up, host.trouble, host.trouble_at = True, "", None  # it may have taken several tries
@@ -112,7 +120,7 @@ class Seen:
                 del self.hosts[fact.host]
             case journal.LauncherStarted():
                 self.launcher = LauncherSeen(fact.attempt, started_at=when)
-                for of_before in (self.worlds, self.lines, self.over):
+                for of_before in (self.worlds, self.launched, self.over):
                     of_before.clear()
             case journal.LauncherEnded() if self.launcher is not None and self.launcher.attempt == fact.attempt:
                 self.launcher.finished_at = when
@@ -127,7 +135,7 @@ class Seen:
                 if (world := self.worlds.get((fact.attempt, fact.world))) is not None:
                     world.line = line  # a rank was quicker to say so
                 else:
-                    self.lines[fact.attempt, fact.world] = line
+                    self.launched[fact.attempt, fact.world] = WorldSeen(line, self.published or ())
             case RankStarted():
                 self.ranks_may_fail = fact.survives
                 self._world_of(fact).ranks[fact.rank] = RankReport(
@@ -166,7 +174,8 @@ class Seen:
                     del self.worlds[before]
                 elif alike is not None:
                     self.over.add(alike)
-            self.worlds[key] = WorldSeen(self.lines.pop(key, None))
+            world = self.worlds[key] = self.launched.pop(key, WorldSeen())
+            world.hosts = tuple(dict.fromkeys((*world.hosts, *(self.published or ()))))
         return self.worlds[key]
 
     def _ranks_beside(self, fact: journal.RankEnd | journal.RankLines) -> dict[int, RankReport] | None:
