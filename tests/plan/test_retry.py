@@ -362,3 +362,18 @@ def test_a_dead_worker_is_replaced_although_the_clock_was_put_back() -> None:
     dead = a_worker(1, Phase.FAILED, finished_at=at(5) + BACK)
     plan = reconcile(job, Observed(status=status, workers=(a_worker(0), dead)), at(0))
     assert DeleteWorker(1) in plan.actions
+
+
+def test_a_launcher_whose_host_was_lost_is_not_judged_by_how_it_was_killed() -> None:
+    job = a_job(backoff_limit=0, restart=R.EXIT_CODE)
+    killed = a_launcher(
+        Phase.FAILED, code=137, reason=names.REASON_HOST_LOST, message="it gave no sign of life", finished_at=at(9)
+    )
+    ranks = (a_rank(0, code=143, finished_at=at(9)), a_rank(1, code=137, finished_at=at(8)))
+    for seen in (running(job, launcher=killed), running(job, launcher=killed, ranks=ranks)):
+        status = reconcile(job, seen, at(10)).status
+        failed, cause = status.condition(names.FAILED), status.cause
+        assert failed is not None
+        assert cause is not None
+        assert failed.reason == names.REASON_HOST_LOST
+        assert (cause.summary, cause.hint) == ("pi-launcher was lost: it gave no sign of life", None)

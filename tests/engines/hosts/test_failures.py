@@ -276,6 +276,16 @@ def test_a_host_that_falls_silent_is_noticed(halted: str, machine: Machine) -> N
     machine.nothing_left(machine.uid(key))
 
 
+def test_a_launcher_whose_host_falls_silent_did_not_run_out_of_memory(machine: Machine) -> None:
+    """It is killed because its host gave no sign of life, and not by the kernel."""
+    key = waiting_job(machine, "mute", annotations={names.ANNOTATION_SILENCE: "2"})
+    seen = machine.until_ranks(key, 2)
+    psutil.Process(seen.hosts["mute-launcher"].process.pid).suspend()
+    cause = cause_of(machine.until_finished(key))
+    assert cause.summary == "mute-launcher was lost: it gave no sign of life for 2 seconds"
+    assert (cause.host, cause.memory_limit_hit, cause.hint) == ("mute-launcher", False, None)
+
+
 def test_a_process_that_left_its_group_ends_with_the_job(machine: Machine) -> None:
     stray = "import os, time; os.setsid(); time.sleep(1000)"
     program = (

@@ -15,13 +15,14 @@ from typing import cast
 
 import pytest
 
-from oarsman.engines.hosts.core import messages
+from oarsman.engines.hosts.core import messages, process
 from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import HostNetwork, RunningHost
 from oarsman.engines.hosts.core.job_agent import JobAgent
 from oarsman.engines.hosts.core.journal import (
     Fact,
     HostDown,
+    HostTrouble,
     Journal,
     JournalReader,
     LauncherEnded,
@@ -179,6 +180,33 @@ def test_a_host_that_falls_silent_is_not_waited_for(stage: Stage, far: socket.so
     stage.agent.launcher.heard_at = stage.agent.launcher.drain_until = 0.0
     stage.turn()
     assert LauncherEnded in stage.kinds()
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_an_answer_that_is_here_and_was_not_read_yet_is_no_silence(
+    stage: Stage, far: socket.socket, answered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a starved machine it is the job agent that comes too late, as often as the host."""
+    monkeypatch.setattr(process, "send_signal", lambda *_: None)
+    host, agent = stage.agent.hosts["a-worker-0"], stage.agent
+    agent.network = cast(HostNetwork, SimpleNamespace(ping=lambda _host: None, heartbeat=None))
+    agent.last_pulse = time.monotonic() - 2
+    host.last_seen = time.monotonic() - agent.spec.silence - 1
+    if answered:
+        messages.HOST_REPORTS.send(far, messages.Alive())
+    agent._tick()
+    assert (HostTrouble in stage.kinds()) == (not answered)
+
+
+def test_a_host_that_fell_silent_did_not_run_out_of_memory_long_before(
+    stage: Stage, far: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "send_signal", lambda *_: None)
+    host = stage.agent.hosts["a-worker-0"]
+    host.group = cast(Group, SimpleNamespace(out_of_memory_kills=lambda: 1))
+    stage.agent._silent(host)
+    stage.agent._lost(host, "")
+    assert [fact.memory for fact in stage.facts() if isinstance(fact, HostDown)] == [False]
 
 
 def test_a_supervisor_that_does_not_listen_does_not_halt_the_job(stage: Stage) -> None:

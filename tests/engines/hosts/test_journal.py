@@ -248,3 +248,14 @@ def test_a_world_keeps_the_hosts_of_its_start_and_the_machines_of_those_that_lef
 def test_a_list_that_changes_while_a_launcher_reads_it_counts_as_it_was_and_as_it_is() -> None:
     told = [notes.Published(["x", "y"]), WorldStarted(["mpirun"], 1, "a"), notes.Published(["x"]), rank_of("a")]
     assert worlds(LauncherStarted(1), *told).worlds[1, "a"].hosts == ("x", "y")
+
+
+@pytest.mark.parametrize(("trouble", "memory", "lost"), [(True, False, "silent"), (False, False, ""), (True, True, "")])
+def test_a_launcher_ends_with_its_host_if_that_fell_silent(trouble: bool, memory: bool, lost: str) -> None:
+    made = MADE._replace(launcher=True)
+    told = [notes.HostTrouble("x", "silent")] if trouble else []
+    end = [notes.HostDown("x", "killed", False), notes.LauncherEnded(1, 137, 9, memory, [])]
+    launcher = worlds(made, notes.HostUp("x"), LauncherStarted(1), *told, *end).launcher
+    assert launcher is not None
+    assert launcher.host_lost == lost
+    assert launcher.finished_at == datetime.fromtimestamp(3 if lost else 4 + trouble, UTC)

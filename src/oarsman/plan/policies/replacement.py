@@ -33,6 +33,14 @@ def lost_workers(turn: Turn) -> tuple[Lost, ...]:
     return tuple(lost for lost in found if lost is not None)
 
 
+def lost_launcher(launcher: Member) -> tuple[Lost, ...]:
+    """A launcher that was ended because its host was lost says nothing about itself by how it was killed."""
+    if launcher.reason != names.REASON_HOST_LOST:
+        return ()
+    words = launcher.message or Text("its host was lost")
+    return (Lost(host=launcher.name, reason=launcher.reason, words=words, at=launcher.finished_at),)
+
+
 def keep_the_gang(turn: Turn) -> Turn:
     """Bring the workers to the number asked for: dead ones away, missing ones made, in order."""
     turn = _take_away_the_dead(turn)

@@ -73,6 +73,7 @@ def attempt_failed(turn: Turn) -> Turn:
     if launcher.phase is Phase.PENDING and lost:
         return _not_started(turn, causes.of_lost_worker(turn.seen, lost), lost)
     if launcher.phase is Phase.FAILED:
+        lost = (*lost, *replacement.lost_launcher(launcher))
         return _verdict(turn, causes.of_failed_launcher(turn.job, turn.seen, launcher, lost), lost)
     if lost and not turn.job.elastic:
         return _verdict(turn, causes.of_lost_worker(turn.seen, lost), lost)

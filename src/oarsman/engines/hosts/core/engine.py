@@ -351,7 +351,8 @@ def _launcher_member(assignment: Assignment, seen: Seen, agent_alive: bool) -> M
         started_at=launcher.started_at,
         finished_at=launcher.finished_at,
         exit=launcher.exit,
-        message=seen.log_trouble,
+        reason=names.REASON_HOST_LOST if launcher.host_lost and phase is Phase.FAILED else "",
+        message=seen.log_trouble or launcher.host_lost,
     )
 
 

@@ -226,7 +226,7 @@ class JobAgent:
         for host in list(self.hosts.values()):
             if slept:
                 host.last_seen = now
-            elif host.up and not host.ending and now - host.last_seen > self.spec.silence:
+            elif host.up and not host.ending and self._unheard(host) and not self._was_heard_now(host):
                 self._silent(host)
             self.network.ping(host)
         if self.launcher is not None and self.launcher.exit is None:  # one that ended by itself has its own word
@@ -235,11 +235,23 @@ class JobAgent:
             if self.launcher.must_be_killed(now):
                 self.hosts.sweep()
 
+    def _unheard(self, host: RunningHost) -> bool:
+        return time.monotonic() - host.last_seen > self.spec.silence
+
+    def _was_heard_now(self, host: RunningHost) -> bool:
+        """Its answer may lie here: on a starved machine we come too late ourselves."""
+        if self.network.heartbeat is not None:
+            self.hosts.take_heartbeats(self.network.heartbeat)
+        while host.has_news():
+            self._hear(host)
+        return host.dying or not self._unheard(host)  # one that is dying is heard of once its process is gone
+
     def _silent(self, host: RunningHost) -> None:
         who, seconds = host.spec.machine or Text("it"), self.spec.silence
         reason = Text("{who} gave no sign of life for {seconds} seconds", who=who, seconds=seconds)
         self.journal.note(journal.HostTrouble(host.name, reason))
         host.ending = True
+        host.kills_seen = host.group.out_of_memory_kills()  # whatever they were, it lived on
         process.send_signal(host.process, signal.SIGKILL)
 
     def _start_launcher(self, attempt: int) -> None:

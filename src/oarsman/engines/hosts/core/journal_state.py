@@ -39,6 +39,8 @@ class LauncherSeen:
     exit: Exit | None = None
     lines: tuple[str, ...] = ()
     dismissed: bool = False  # the plan has dealt with it
+    host_lost: str = ""  # why its host was ended under it
+    host_lost_at: datetime | None = None
     workers: tuple[HostSeen, ...] = ()  # those that were up, or had been lost, when it ended
 
 
@@ -109,6 +111,8 @@ class Seen:
                 host.trouble, host.trouble_at = fact.reason, when
                 if host.up:  # it is ended for it, which may take longer than all that follows from it
                     host.up, host.down_at = False, when
+                    if host.launcher and self.launcher is not None and self.launcher.exit is None:
+                        self.launcher.host_lost, self.launcher.host_lost_at = fact.reason, when
             case journal.HostDown() if fact.host in self.hosts:
                 host = self.hosts[fact.host]
                 host.trouble = host.trouble or fact.reason
@@ -123,7 +127,9 @@ class Seen:
                 for of_before in (self.worlds, self.launched, self.over):
                     of_before.clear()
             case journal.LauncherEnded() if self.launcher is not None and self.launcher.attempt == fact.attempt:
-                self.launcher.finished_at = when
+                if fact.memory or not fact.signal:  # it has a word of its own, or the kernel has
+                    self.launcher.host_lost, self.launcher.host_lost_at = "", None
+                self.launcher.finished_at = self.launcher.host_lost_at or when
                 self.launcher.exit = Exit(code=fact.code, signal=fact.signal, memory_limit_hit=fact.memory)
                 self.launcher.lines = tuple(fact.lines)
                 then = (host for host in self.hosts.values() if (host.up or host.down_at) and not host.launcher)
