@@ -264,6 +264,7 @@ def test_a_worker_that_went_with_a_scale_down_has_left_its_lines(jobs: FakeJobs)
         (replace(RUNNING, placement=PLACED), ["./start.sh"], []),
         (SUCCEEDED, ["./start.sh"], []),
         (SUCCEEDED, ["sh", "-c", "mpirun -np 2 a; mpirun -np 9 b"], []),
+        (replace(SUCCEEDED, placement=PLACED), ["sh", "-c", "mpirun -np 4 a; mpirun -np 2 b"], []),
         (RUNNING, ["horovodrun", "-np", "2", "--max-np", "9", "--host-discovery-script", "./d", "./pi"], []),
         (a_status(names.RUNNING, attempts=2), ["mpirun", "-np", "2", "./pi"], ["--attempt", "1"]),
     ],

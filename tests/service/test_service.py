@@ -118,6 +118,19 @@ def test_ranks_that_run_are_told_from_those_nobody_has_seen(jobs: MemoryJobs) ->
     assert [(rank.host, rank.state) for rank in ranks][2:] == [("pi-worker-1", "running"), ("pi-worker-1", "")]
 
 
+def test_of_a_script_that_launched_more_than_once_the_ranks_of_the_last_launch_are_shown(jobs: MemoryJobs) -> None:
+    document = a_document()
+    launcher = document["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    launcher["command"] = ["sh", "-c", "mpirun -n 4 ./prepare; mpirun -n 2 --map-by node ./pi"]
+    last = {0: "pi-worker-0", 1: "pi-worker-1"}
+    jobs.add(document=document, status=replace(SUCCEEDED, placement=last))
+    ranks = a_desk(jobs).job("default/pi").ranks
+    assert [(rank.host, rank.planned_host) for rank in ranks] == [
+        ("pi-worker-0", "pi-worker-0"),
+        ("pi-worker-1", None),  # the first launch had another plan for it
+    ]
+
+
 def test_the_completed_manifest_is_the_same_job_with_nothing_left_out(jobs: MemoryJobs) -> None:
     jobs.add()
     job = a_desk(jobs).job("default/pi")

@@ -82,6 +82,8 @@ IN_SHELL = {
     "piped": "mpirun -np 4 hostname 2>/dev/null | tee out.txt",
     "redirected": "mpirun -np 4 hostname > redirected.txt && wc -l < redirected.txt",
     "script": "sh twice.sh",
+    "smaller": "mpirun -np 4 hostname; mpirun -np 1 hostname",
+    "larger": "mpirun -np 1 hostname; mpirun -np 4 hostname",
     "excluded": f"sh -c 'mpirun -np 4 $OPTIONS {mpi_folder('debian')}/bin/python3 program.py'",
     "own-tags": "mpirun --tag-output -np 4 hostname | sort > tags.txt",
 }
@@ -165,6 +167,12 @@ def test_a_script_may_launch_more_than_once(submitter: SshMachine) -> None:
     ranks = [*enumerate(machines), (0, machines[0]), (1, machines[2])]
     assert sorted(line for line in written if line[0] is not None) == sorted(ranks)
     assert [text for rank, text in written if rank is None] == ["between"]
+
+
+@pytest.mark.parametrize(("name", "workers"), [("smaller", (0,)), ("larger", FIRST_THEN_SECOND)])
+def test_each_launch_of_a_script_has_its_own_plan(name: str, workers: tuple[int, ...], submitter: SshMachine) -> None:
+    placement = succeeded(submitter, name).status.placement
+    assert placement == {rank: f"{name}-worker-{index}" for rank, index in enumerate(workers)}
 
 
 def test_a_shell_may_exclude_interfaces_where_nobody_sees_it_beforehand(submitter: SshMachine) -> None:
