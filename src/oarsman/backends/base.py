@@ -38,6 +38,7 @@ class JobRecord:
     deleting: bool = False
     stop_requested: bool = False
     revision: int = 0  # grows with every change
+    limits: str = ""  # of its processes, as far as they are not the usual ones; known once it was prepared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

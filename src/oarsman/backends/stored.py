@@ -24,6 +24,8 @@ from oarsman.backends.local.follow import Listener, LocalChanges, Readable, Supe
 from oarsman.backends.local.logs import LocalLogs
 from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refusal
 from oarsman.engines.contract import HostUsage, UsageSample
+from oarsman.engines.hosts.core import limits
+from oarsman.engines.hosts.core.job_spec import find_spec
 from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
@@ -36,7 +38,7 @@ from oarsman.status.codec import from_wire
 from oarsman.store import samples
 from oarsman.store.jobs import JobStore, StoredJob
 from oarsman.store.paths import Paths
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, load
 
 _MOST_KNOWN = 20_000  # jobs
 _TIME_STEP = 0.0005  # samples are noted to the millisecond
@@ -96,7 +98,7 @@ class StoredBackend(Edits):
                 folder=str(folder.absolute()),
                 document=job.document,
                 now=datetime.now(UTC),
-                environment={**environment, names.ENV_UMASK: f"{_umask():03o}"},
+                environment={**environment, **_of_this_process()},
             )
             self._known[stored.uid] = _as_stored(job, stored)
             return stored
@@ -215,7 +217,7 @@ class StoredBackend(Edits):
         if not stored.finished:
             await self._supervisor.attend()
             stored = await asyncio.to_thread(self._store.get, key)
-        return await asyncio.to_thread(self._record, stored)
+        return await asyncio.to_thread(self._whole, stored)
 
     async def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
         """All that can be read, in the order they came."""
@@ -246,7 +248,7 @@ class StoredBackend(Edits):
             while (stored := await asyncio.to_thread(self._store.by_uid, uid)) is not None:
                 if stored.revision != seen:
                     seen = stored.revision
-                    yield await asyncio.to_thread(self._record, stored)
+                    yield await asyncio.to_thread(self._whole, stored)
                     continue
                 async with asyncio.timeout_at(deadline):
                     await changes.wait()
@@ -296,6 +298,11 @@ class StoredBackend(Edits):
             revision=stored.revision,
         )
 
+    def _whole(self, stored: StoredJob) -> JobRecord:
+        """With what it was prepared with, which is in a file: too slow for a list."""
+        record, spec = self._record(stored), find_spec(self._paths.job(stored.uid))
+        return record if spec is None else replace(record, limits=load(spec.limits_told))
+
     def _job(self, stored: StoredJob) -> Job:
         """Those that go on are looked at again and again, and are kept; of those that ended there may be very many."""
         known = self._known.get(stored.uid)
@@ -314,6 +321,12 @@ class StoredBackend(Edits):
 
 def _as_stored(job: Job, stored: StoredJob) -> Job:
     return replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner)
+
+
+def _of_this_process() -> dict[str, str]:
+    """What a job inherits besides variables. Through a server it is the server's: what a caller on another machine may
+    use there says nothing about this one."""
+    return {names.ENV_UMASK: f"{_umask():03o}", names.ENV_LIMITS: limits.write(limits.of_this_process())}
 
 
 def _umask() -> int:

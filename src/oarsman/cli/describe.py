@@ -107,6 +107,7 @@ def _head(shown: ShownJob, now: datetime) -> list[tuple[str, str]]:
         (t("Says"), render.message(row)),
         (t("Submitted"), _submitted(row, now)),
         (t("Folder"), shown.view.folder or ""),
+        (t("Limits"), of(shown.view.limits)),
         (t("Engine"), row.engine),
         (t("Duration"), render.duration(row, now)),
         (t("Next try"), local(retry_at) if retry_at else ""),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from oarsman import names
+from oarsman.cli.text import ranges
 
 from .machine import EVERY_MPI, Machine, mpijob, python
 
@@ -288,3 +290,41 @@ def test_files_of_a_job_are_as_readable_as_those_of_its_user(machine: Machine) -
         assert f"0{mask}" in machine.ok("run", str(path), prefix=shell)
         assert (machine.folder / "shared").stat().st_mode & 0o777 == 0o666 & ~int(mask, 8)
         (machine.folder / "shared").unlink()
+
+
+SHOWS_LIMITS = "echo $(ulimit -S -s) $(ulimit -S -n) $(nice) $(grep Cpus_allowed_list /proc/self/status | cut -f2)"
+
+
+def test_limits_of_a_job_are_those_of_the_shell_that_asked_for_it(machine: Machine) -> None:
+    """Whichever shell the supervisor was started from: here one with a small stack, on one processor."""
+
+    def seen(name: str, command: list[str], *shell: str) -> list[str]:
+        (path := machine.folder / "job.yaml").write_text(json.dumps(mpijob(name, command)))
+        machine.ok("run", str(path), prefix=shell)
+        return [line for line in machine.lines(f"default/{name}") if "setpgid" not in line]  # a remark of Open MPI 5
+
+    cpus = sorted(os.sched_getaffinity(0))
+    first, last = str(cpus[0]), str(cpus[-1])
+    shows = ["sh", "-c", SHOWS_LIMITS]
+    seen("yesterday", ["true"], "taskset", "-c", first, "sh", "-c", 'ulimit -S -s 1024; exec "$@"', "sh")
+    limited = 'ulimit -S -s 9216; ulimit -S -n 777; exec "$@"'
+    today = ("taskset", "-c", last, "nice", "-n", "5", "sh", "-c", limited, "sh")
+    assert seen("launcher", shows, *today) == [f"9216 777 5 {last}"]
+    assert seen("ranks", ["mpirun", "-n", "2", *shows], *today) == [f"9216 777 5 {last}"] * 2
+    [told] = [line for line in machine.ok("describe", "ranks").splitlines() if line.startswith("Limits")]
+    assert told.split(maxsplit=1)[1] == f"nofile 777, stack 9.0 MiB, niceness 5, CPUs {last}"
+    [unconfined] = seen("unconfined", shows)
+    assert unconfined.split()[2:] == ["0", ranges(cpus).replace(" ", "")]
+    everything = {"resources": {"requests": {"cpu": str(len(cpus))}}}
+    (machine.folder / "job.yaml").write_text(json.dumps(mpijob("big", shows, workers=1, worker=everything)))
+    machine.ok("run", "job.yaml")  # the supervisor's one processor is not all there is to give
+
+
+def test_a_job_from_before_limits_were_recorded_still_runs(machine: Machine) -> None:
+    key = machine.submit(mpijob("old", ["sh", "-c", "ulimit -S -s"], run_policy={"suspend": True}))
+    with sqlite3.connect(machine.paths.database) as store:
+        store.execute("UPDATE jobs SET environment = json_remove(environment, '$.OARSMAN_LIMITS')")
+    store.close()
+    machine.jobs.resume(key)
+    assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
+    assert machine.jobs.get(key).limits == ""

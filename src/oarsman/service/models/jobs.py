@@ -94,6 +94,7 @@ class JobView(Value):
     completed: str  # YAML with every default filled in
     document: Mapping[str, Any] = Field(default_factory=dict)  # with its status, as Kubernetes would print it
     folder: str | None = None
+    limits: Sentence = ""  # of its processes, as far as they are not the usual ones
 
 
 class JobList(Value):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from oarsman.engines.hosts.core.cgroups import Slices
+from oarsman.engines.hosts.core.limits import Limits
 
 _FILE = "spec.json"
 
@@ -134,6 +135,8 @@ class JobSpec(NamedTuple):
     ip: str | None = None  # the command
     cgroups: Slices = Slices(0)
     master_port: int = 0
+    limits: Limits | None = None  # None: those of the job agent
+    limits_told: Any = ""  # about them, a sentence as it is dumped
     # on others
     placement: Mapping[str, str] = {}  # host -> machine
     addresses: Mapping[str, str] = {}  # by machine
@@ -155,6 +158,7 @@ def read_spec(folder: str) -> JobSpec:
             facts,
             separation=_known(Separation, facts["separation"]),
             cgroups=_known(Slices, facts["cgroups"]),
+            limits=_known(Limits, facts["limits"]) if facts.get("limits") else None,
             hosts={name: _host(host, facts.get("transport")) for name, host in facts["hosts"].items()},
         )
     except (AttributeError, KeyError, TypeError) as error:

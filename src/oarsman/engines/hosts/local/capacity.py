@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import psutil
 
+from oarsman.engines.hosts.core import limits
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
 
@@ -20,7 +21,8 @@ def measure() -> Machine:
 
 
 def cpu_count() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Those that a container lets us use. A job may have others of them than this process was confined to."""
+    return len(limits.all_cpus()) or os.cpu_count() or 1
 
 
 def _memory() -> int:

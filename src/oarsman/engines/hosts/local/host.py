@@ -19,10 +19,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from oarsman.engines.hosts.core import linux, process
+from oarsman.engines.hosts.core import limits, linux, process
 from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
 from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, LocalHostSpec
+from oarsman.engines.hosts.core.limits import Limits
 from oarsman.engines.hosts.core.linux import run_ip
 from oarsman.engines.hosts.core.messages import Alive, Exited, RunCommand, Up
 
@@ -48,6 +49,7 @@ class LocalHostNetwork(HostNetwork):
         self.separation = spec.separation
         self.private_network = spec.network == "private" and self.separation.network
         self._ip = spec.ip or ""
+        self._limits = spec.limits
 
     def open(self) -> None:
         """Enter the job's own network; from now on this process is its switch."""
@@ -159,6 +161,7 @@ class LocalHostNetwork(HostNetwork):
             spec=spec,
             owns_pids=self.separation.processes,
             heartbeat=heartbeat,
+            limits=self._limits,
         ).run()
 
     def _mount(self, spec: LocalHostSpec) -> None:
@@ -192,6 +195,7 @@ class LocalHost(Host[Command]):
     spec: LocalHostSpec
     owns_pids: bool  # True: we are process 1, and nothing outlives us
     heartbeat: socket.socket | None = None  # answers pings on the host's own address
+    limits: Limits | None = None  # of its commands
 
     def _begin(self) -> None:
         if self.heartbeat is not None:
@@ -202,7 +206,7 @@ class LocalHost(Host[Command]):
         pid = os.fork()
         if pid == 0:
             os.umask(self.spec.umask)
-            _become(command.argv, {**self.spec.environment, **command.env}, self.spec.folder, fds)
+            _become(command.argv, {**self.spec.environment, **command.env}, self.spec.folder, fds, self.limits)
         for fd in fds:
             os.close(fd)
         self.commands[pid] = Command(pid, caller)
@@ -259,14 +263,18 @@ class LocalHost(Host[Command]):
         os._exit(0)
 
 
-def _become(argv: Sequence[str], environment: Mapping[str, str], folder: str, fds: Sequence[int]) -> NoReturn:
-    """In the child: take the caller's files, a clean state of signals, and turn into the command."""
+def _become(
+    argv: Sequence[str], environment: Mapping[str, str], folder: str, fds: Sequence[int], limited: Limits | None
+) -> NoReturn:
+    """In the child: take the caller's files, a clean state of signals, the user's limits, and turn into the command."""
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
         process.restore_signals()
         for target in range(3):
             os.dup2(fds[target] if target < len(fds) else os.open(os.devnull, os.O_RDWR), target)
+        if limited is not None:
+            limits.apply(limited)  # once nothing is to be opened: there may be no room for it
         os.closerange(3, max(fds, default=3) + 64)
         try:
             os.chdir(folder)

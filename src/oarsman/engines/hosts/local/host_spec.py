@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import ClassVar
 
 from oarsman import names
-from oarsman.engines.hosts.core import shims
+from oarsman.engines.hosts.core import limits, shims
 from oarsman.engines.hosts.core.cgroups import Slices
 from oarsman.engines.hosts.core.host_specs import HostSpecs
 from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount, Separation
+from oarsman.engines.hosts.core.limits import Limits
 from oarsman.engines.hosts.core.linux import ip_command, only_loopback
 from oarsman.engines.hosts.local import capacity
 from oarsman.engines.hosts.local.host import address_of
 from oarsman.job.job import Implementation, Job, Role, Volume, VolumeMount
 from oarsman.job.mpi import launcher_variables
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, dump
 
 PRIVATE_MASTER_PORT = 29500  # PyTorch's own default; nobody else is on a private network
 # Left over from a launcher or a batch system around us; an MPI would believe them.
@@ -132,7 +133,26 @@ class LocalHostSpecs(HostSpecs):
             ip=ip_command(),
             cgroups=self.slices,
             master_port=self.master_port,
+            limits=self._limits,
+            limits_told=dump(self._limits_told),
         )
+
+    @cached_property
+    def _wanted_limits(self) -> Limits | None:
+        return limits.read(self.environment.get(names.ENV_LIMITS, ""))
+
+    @cached_property
+    def _limits(self) -> Limits | None:
+        return limits.fitted(self._wanted_limits) if self._wanted_limits is not None else None
+
+    @property
+    def _limits_told(self) -> str:
+        wanted, given = self._wanted_limits, self._limits
+        return limits.told(wanted, given) if wanted is not None and given is not None else ""
+
+    @property
+    def _cpus(self) -> int:
+        return len(self._limits.cpus) if self._limits and self._limits.cpus else capacity.cpu_count()
 
     @cached_property
     def private(self) -> bool:
@@ -189,7 +209,7 @@ class LocalHostSpecs(HostSpecs):
             given |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         if not self.separation.names:
             given["OARSMAN_PLAIN"] = "1"
-        if job.slots > capacity.cpu_count():
+        if job.slots > self._cpus:
             given["OMPI_MCA_mpi_yield_when_idle"] = "1"
         return given | self._own(member)
 

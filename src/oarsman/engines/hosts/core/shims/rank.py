@@ -16,6 +16,7 @@ import errno
 import itertools
 import json
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -69,6 +70,8 @@ class Recording:
 
     def run(self) -> NoReturn:
         os.setsid()
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))  # of the program's files, not of its log
         for number in _FORWARDED:
             signal.signal(number, signal.SIG_IGN)
         status, _, ended_at = self._until_end().decode().partition(" ")
@@ -243,8 +246,6 @@ def _end_like(status: int) -> NoReturn:
     """Leave as the program left, so that the launcher sees what it would have seen without us."""
     code, number = process.exit_of(status)
     if number is not None:
-        import resource
-
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own core already
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
