@@ -24,9 +24,9 @@ from oarsman.backends.local.follow import Listener, LocalChanges, Readable, Supe
 from oarsman.backends.local.logs import LocalLogs
 from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refusal
 from oarsman.engines.contract import HostUsage, UsageSample
-from oarsman.engines.hosts.core import limits
+from oarsman.engines.hosts.core import installed_mpi, limits
 from oarsman.engines.hosts.core.job_spec import find_spec
-from oarsman.errors import ConflictError, NotFoundError, UserError
+from oarsman.errors import ConflictError, NotFoundError, UsageError, UserError
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
 from oarsman.plan.capacity import hosts, one_machine, queue
@@ -85,6 +85,7 @@ class StoredBackend(Edits):
     ) -> JobRecord:
         job, engine = await asyncio.to_thread(self._checked, document, folder)
         await asyncio.to_thread(self._may_fit, job, engine)
+        await self._check_mpi(job, engine, environment, folder)
         if replace:
             await self._replace(job.key)
 
@@ -117,6 +118,21 @@ class StoredBackend(Edits):
             )
         self._in_its_environment(job)
         return job, self._engine_of(job)
+
+    async def _check_mpi(self, job: Job, engine: str, environment: Mapping[str, str], folder: Path) -> None:
+        """One that is named by its path has to be there: whoever names it wants no other."""
+        if not job.mpi_path or job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may be being built, MPI and all
+            return
+        if engine == "ssh":
+            from oarsman.backends.ssh.backend import SshBackend
+
+            hosts = self if isinstance(self, SshBackend) else SshBackend(None, self._paths)
+            why = await hosts.no_mpi(job)
+        else:
+            why = await asyncio.to_thread(_no_mpi, job, environment, folder)
+        if why is not None:
+            hint = Text("name one that is there with --mpi, which also counts for a launch line with a path")
+            raise UsageError(why, hint=hint)
 
     def _wanted(self, job: Job) -> Job:
         """As it is kept."""
@@ -321,6 +337,12 @@ class StoredBackend(Edits):
 
 def _as_stored(job: Job, stored: StoredJob) -> Job:
     return replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner)
+
+
+def _no_mpi(job: Job, environment: Mapping[str, str], folder: Path) -> str | None:
+    if installed_mpi.choose(job, environment, folder) is not None:
+        return None
+    return installed_mpi.explain_absence(job, environment)
 
 
 def _of_this_process() -> dict[str, str]:

@@ -231,6 +231,21 @@ class Job:
         return self.launch is not None and self.launch.elastic
 
     @property
+    def launcher_path(self) -> str:
+        """Where its launch line says that the launcher of its MPI is; empty: it may be any. What a shell is told, it
+        looks for itself, and what is installed before, nobody can look for."""
+        line = self.launch
+        if line is None or line.in_shell or line.launcher == "horovodrun" or self.annotation(names.ANNOTATION_INSTALL):
+            return ""
+        return line.path if "/" in line.path and "$" not in line.path else ""
+
+    @property
+    def mpi_path(self) -> str:
+        """Where its MPI is, if it says so: its launcher, or a folder of it."""
+        chosen = self.annotation(names.ANNOTATION_MPI)
+        return self.launcher_path if not chosen else chosen if "/" in chosen else ""
+
+    @property
     def rewrites_launch_line(self) -> bool:
         """Whether options are spelled so that both generations of Open MPI take them. Others have no such trouble."""
         wanted = self.annotation(names.ANNOTATION_REWRITE, "true") != "false"

@@ -13,7 +13,7 @@ import pytest
 from oarsman import names
 from oarsman.cli.text import ranges
 
-from .machine import EVERY_MPI, Machine, mpijob, python
+from .machine import EVERY_MPI, Machine, mpi_folder, mpijob, python
 
 pytestmark = pytest.mark.mpi
 TELLS = """
@@ -328,3 +328,35 @@ def test_a_job_from_before_limits_were_recorded_still_runs(machine: Machine) -> 
     machine.jobs.resume(key)
     assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
     assert machine.jobs.get(key).limits == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "launcher"),
+    [
+        pytest.param("/usr/bin/mpirun-of-yesterday", "mpirun", id="no such file"),
+        pytest.param("/usr/openmpi-9", "mpirun", id="no such folder"),
+        pytest.param("", "/usr/bin/openmpi-9/mpirun", id="launch line"),
+        pytest.param("", "bin/mpirun", id="launch line in its folder"),
+    ],
+)
+def test_an_mpi_named_by_its_path_is_that_one_or_none(wanted: str, launcher: str, machine: Machine) -> None:
+    (machine.folder / "job.yaml").write_text(json.dumps(mpijob("other", [launcher, "-n", "1", "true"], workers=1)))
+    done = machine.run("run", "job.yaml", *(["--mpi", wanted] if wanted else []))
+    assert done.returncode == 2, done.stderr
+    assert f"there is no MPI at {wanted or launcher}; what was found instead: Open MPI 5." in done.stderr
+    assert "--mpi" in done.stderr
+    assert machine.jobs.list() == []
+
+
+def test_an_mpi_named_by_its_path_is_used_although_another_one_is_beside_it(machine: Machine) -> None:
+    """As Debian has them; the job's own options and hosts are in the words of the one that is named."""
+    for name, script in {"mpirun": "exit 9", "mpirun.mpich": f'exec {mpi_folder("mpich")}/bin/mpirun "$@"'}.items():
+        (machine.folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (machine.folder / name).chmod(0o755)
+    shows = ["-n", "2", "sh", "-c", "echo ${PMI_SIZE-none}"]
+    path = str(machine.folder / "mpirun.mpich")
+    chosen = machine.submit(mpijob("chosen", ["mpirun", *shows], annotations={names.ANNOTATION_MPI: path}))
+    in_line = machine.submit(mpijob("in-line", [f"{mpi_folder('mpich')}/bin/mpiexec", *shows]))
+    for key in (chosen, in_line):
+        assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
+        assert machine.rank_lines(key) == ["2", "2"]

@@ -157,8 +157,7 @@ _FOLDER = "<job>"
 
 def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
     separation = probe()
-    stated = job.implementation if job.implementation_stated else None
-    found = installed_mpi.choose(environment, wanted=job.annotation(names.ANNOTATION_MPI), stated=stated)
+    found = installed_mpi.choose(job, environment, folder)
     mpi = found or FoundMpi(Family.OPENMPI5, "", os.path.join(os.defpath.split(os.pathsep)[-1], "mpirun"))
     host_specs = LocalHostSpecs(
         job=replace(job, uid="<uid>"),
@@ -173,6 +172,7 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
     given = host_specs.given_to(job.launcher_host)
     placement = launch.expected_placement(job.launch, job.hosts, job.slots_per_worker) if job.launch else None
     argv = job.launcher.container.argv
+    absent = (installed_mpi.explain_absence(job, environment),) if job.mpi_path and found is None else ()
     refused = host_spec.all_refusals(job, folder=folder, separation=separation)
     return Preview(
         mpi=str(found) if found is not None else "",
@@ -184,7 +184,7 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
         launch_line=shlex.join(argv),
         rewritten=shlex.join(launch.rewrite(argv).argv if job.rewrites_launch_line else argv),
         objects=_objects(job, host_specs, folder),
-        not_honoured=(*refused, *host_spec.remarks(job, separation, cgroups.find())),
+        not_honoured=(*absent, *refused, *host_spec.remarks(job, separation, cgroups.find())),
     )
 
 

@@ -20,6 +20,7 @@ from oarsman.engines.hosts.ssh import host_facts
 from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, WARN
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
 from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs, base_folder
+from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.transport import SshTransport, refused
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.job.job import Job
@@ -80,9 +81,16 @@ _UID = "0" * 32
 _FOLDER = "/tmp/oarsman-<uid>"
 
 
-def preview(job: Job, fit: Fit, inventory_facts: InventoryFacts, environment: Mapping[str, str]) -> Preview:
-    """Where it would be is only known of one that could start now."""
-    planned = _host_specs(job, fit, inventory_facts, environment) if fit.machines else ""
+def preview(
+    job: Job,
+    fit: Fit,
+    inventory_facts: InventoryFacts,
+    environment: Mapping[str, str],
+    known: Mapping[str, HostFacts] | None = None,
+) -> Preview:
+    """Where it would be is only known of one that could start now. known: what hosts said when asked for this job."""
+    known = known or inventory_facts.facts
+    planned = _host_specs(job, fit, inventory_facts, known, environment) if fit.machines else ""
     files: Mapping[str, str] = {}
     given: Mapping[str, str] = {}
     if isinstance(planned, SshHostSpecs):
@@ -111,12 +119,12 @@ def preview(job: Job, fit: Fit, inventory_facts: InventoryFacts, environment: Ma
 
 
 def _host_specs(
-    job: Job, fit: Fit, inventory_facts: InventoryFacts, environment: Mapping[str, str]
+    job: Job, fit: Fit, inventory_facts: InventoryFacts, known: Mapping[str, HostFacts], environment: Mapping[str, str]
 ) -> SshHostSpecs | str:
     """What its hosts would be given, or why nothing can be."""
     places = {member: host for member, name in fit.machines.items() if (host := inventory_facts.inventory.host(name))}
     machines = {host.name: host for host in places.values()}
-    facts = {name: inventory_facts.facts[name] for name in machines}
+    facts = {name: known[name] for name in machines}
     mpi = host_facts.choose_mpi(job, facts)
     if isinstance(mpi, str):
         return mpi

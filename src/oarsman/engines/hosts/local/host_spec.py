@@ -166,7 +166,9 @@ class LocalHostSpecs(HostSpecs):
         return names.MPI_CONFIG_DIR if self.separation.etc else f"{self.run_folder}/etc/mpi"
 
     def _launched(self, argv: list[str]) -> list[str]:
-        named = argv[0] if os.access(argv[0], os.X_OK) else os.path.basename(argv[0])
+        chosen = self.job.annotation(names.ANNOTATION_MPI)  # a manifest may name the path of an image
+        stated = self.job.launcher.container.working_dir or "."
+        named = os.path.basename(argv[0]) if chosen else os.path.normpath(self.folder / stated / argv[0])
         return [*shims.starter(), "mpirun", named, *argv[1:]]
 
     def _users(self, member: str) -> dict[str, str]:
@@ -186,6 +188,7 @@ class LocalHostSpecs(HostSpecs):
             rewrite = job.rewrites_launch_line and family.implementation is Implementation.OPENMPI
             given |= {
                 "OARSMAN_MPI": self.mpi.folder,
+                "OARSMAN_MPIRUN": self.mpi.by_another_name,
                 "OARSMAN_FAMILY": family.value,
                 "OARSMAN_HOSTS": " ".join(job.hosts),
                 "OARSMAN_SLOTS": str(job.slots_per_worker),

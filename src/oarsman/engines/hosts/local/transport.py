@@ -52,7 +52,7 @@ class LocalTransport:
             return reason
         if not folder.is_dir():
             return Text("the folder it was submitted from is gone: {folder}", folder=folder)
-        return installed_mpi.explain_absence(job) if _mpi(assignment) is None else None
+        return _explain_absence(assignment) if _mpi(assignment) is None else None
 
     def remarks(self, job: Job) -> list[str]:
         return host_spec.remarks(job, self._separation, self._slices)
@@ -60,7 +60,7 @@ class LocalTransport:
     async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
         mpi = await asyncio.to_thread(_mpi, assignment)
         if mpi is None:
-            raise RetryableError(installed_mpi.explain_absence(assignment.job))
+            raise RetryableError(_explain_absence(assignment))
         job, previous = assignment.job, find_spec(folder)
         kept = previous.gpus if previous is not None else {}
         private = host_spec.wants_private_network(job, self._separation)
@@ -136,9 +136,11 @@ def _master_port(previous: JobSpec | None) -> int:
 
 
 def _mpi(assignment: Assignment) -> FoundMpi | None:
-    job = assignment.job
-    stated = job.implementation if job.implementation_stated else None
-    return installed_mpi.choose(assignment.environment, wanted=job.annotation(names.ANNOTATION_MPI), stated=stated)
+    return installed_mpi.choose(assignment.job, assignment.environment, assignment.folder)
+
+
+def _explain_absence(assignment: Assignment) -> str:
+    return installed_mpi.explain_absence(assignment.job, assignment.environment)
 
 
 def marked(uid: str) -> list[psutil.Process]:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from oarsman import names
-from oarsman.engines.hosts.core.installed_mpi import FoundMpi
+from oarsman.engines.hosts.core.installed_mpi import FoundMpi, not_there
 from oarsman.engines.hosts.ssh import probe
 from oarsman.engines.hosts.ssh.client import Ssh, on_all
 from oarsman.engines.hosts.ssh.interfaces import Networks, connecting
@@ -119,6 +119,11 @@ class InventoryFacts:
         answers = await on_all(asked, self._ask)
         return {name: said for name, said in answers.items() if isinstance(said, HostFacts)}
 
+    async def for_mpi_of(self, job: Job, facts: Mapping[str, HostFacts]) -> dict[str, HostFacts]:
+        """The same, where nobody has looked yet for the MPI that the job names by its path, after a look."""
+        others = mpi_unseen(job, facts)
+        return {**facts, **(await self.with_mpi(others, job.mpi_path) if others else {})}
+
     async def _ask(self, host: SshHost) -> HostFacts | Trouble:
         answer = await self.ssh.run(host, probe.script(host, patience=_BUSY_PATIENCE), timeout=_ANSWER_SECONDS)
         if answer.trouble is not None:
@@ -182,7 +187,7 @@ _BY_NAME = {"openmpi": Implementation.OPENMPI, "mpich": Implementation.MPICH, "i
 
 def choose_mpi(job: Job, facts: Mapping[str, HostFacts]) -> FoundMpi | str:
     """The MPI, or why there is none. `facts` are those of the job's machines, the launcher's first."""
-    wanted = job.annotation(names.ANNOTATION_MPI)
+    wanted = job.annotation(names.ANNOTATION_MPI) or _path_of(job)
     suitable = {machine: _suitable(job, wanted, found.mpis) for machine, found in facts.items()}
     what = wanted or (job.implementation.value if job.implementation_stated else "MPI")
     for machine, mpis in suitable.items():
@@ -208,15 +213,32 @@ def choose_mpi(job: Job, facts: Mapping[str, HostFacts]) -> FoundMpi | str:
 
 def mpi_unseen(job: Job, facts: Mapping[str, HostFacts]) -> list[str]:
     """The machines on which nobody has looked yet for the MPI that the job names by its path."""
-    wanted = job.annotation(names.ANNOTATION_MPI)
-    return [name for name, found in facts.items() if os.path.isabs(wanted) and not _suitable(job, wanted, found.mpis)]
+    path = _path_of(job)
+    return [name for name, found in facts.items() if path and not _suitable(job, path, found.mpis)]
+
+
+def mpi_not_there(job: Job, facts: Mapping[str, HostFacts]) -> str | None:
+    """Words about an MPI that the job names by its path, if none of these machines has one there."""
+    path = _path_of(job)
+    if not path or not facts or any(_suitable(job, path, found.mpis) or not found.complete for found in facts.values()):
+        return None
+    there = [mpi.found for found in facts.values() for mpi in found.mpis if mpi.found]
+    return not_there(path, dict.fromkeys(there))
+
+
+def _path_of(job: Job) -> str:
+    """On hosts, only a whole path means something before the job is there."""
+    return job.mpi_path if os.path.isabs(job.mpi_path) else ""
 
 
 def _suitable(job: Job, wanted: str, mpis: Sequence[HostMpi]) -> list[HostMpi]:
     if os.path.isabs(wanted):
         folders = (wanted.rstrip("/"), f"{wanted.rstrip('/')}/bin")
         named = [mpi for mpi in mpis if mpi.launcher == wanted or os.path.dirname(mpi.launcher) in folders]
-        return [mpi for mpi in named if mpi.found]
+        own = any(mpi.launcher == wanted == job.launcher_path and not mpi.found for mpi in named)
+        if not own:
+            return [mpi for mpi in named if mpi.found]
+        wanted = ""  # a script of somebody's own in place of mpirun, which says nothing of what it calls
     implementation = _BY_NAME.get(wanted.lower())
     if not wanted and job.implementation_stated:
         implementation = job.implementation

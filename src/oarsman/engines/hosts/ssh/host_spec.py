@@ -168,7 +168,9 @@ class SshHostSpecs(HostSpecs):
         return known
 
     def _launched(self, argv: list[str]) -> list[str]:
-        return ["/bin/sh", f"{self.folder(self.job.launcher_host)}/launch", *argv]
+        chosen = self.job.annotation(names.ANNOTATION_MPI)  # a manifest may name the path of an image
+        named = os.path.basename(argv[0]) if chosen else argv[0]
+        return ["/bin/sh", f"{self.folder(self.job.launcher_host)}/launch", named, *argv[1:]]
 
     @property
     def _etc(self) -> str:
@@ -243,7 +245,7 @@ class SshHostSpecs(HostSpecs):
             hostfile, agent = f"{self._etc}/{names.HOSTFILE}", f"{base_folder(job.uid)}/ssh"
             ours |= launcher_variables(hostfile=hostfile, agent=agent, slots=job.slots_per_worker)
             del ours["I_MPI_PERHOST"]  # machines may have several workers each; the hostfile has the slots of all
-            ours["OARSMAN_MPI"] = self.mpi.folder
+            ours |= {"OARSMAN_MPI": self.mpi.folder, "OARSMAN_MPIRUN": self.mpi.by_another_name}
         return ours
 
     def _given(self, host: SshHost) -> dict[str, str]:

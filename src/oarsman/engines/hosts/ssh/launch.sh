@@ -2,8 +2,9 @@
 # launch.sh NAME ARGUMENTS...: mpirun and its kin, with the line made right for this job.
 name=$1
 shift
-case $name in /*) program=$name ;; *) program=$OARSMAN_MPI/$name ;; esac
-for candidate in "${name##*/}" mpirun mpiexec; do # Open MPI 5 has no orterun, and a manifest may name another machine's path
+case $name in */*) program=$name ;; *) program=${OARSMAN_MPIRUN:-$OARSMAN_MPI/$name} ;; esac
+for candidate in mpirun mpiexec; do # Open MPI 5 has no orterun
+    case $name in */*) break ;; esac
     [ ! -x "$program" ] || break
     program=$OARSMAN_MPI/$candidate
 done

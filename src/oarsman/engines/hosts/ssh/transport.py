@@ -82,9 +82,7 @@ class SshTransport:
             if name not in inventory_facts.facts:
                 inventory_facts.stale()
                 raise RetryableError(str(inventory_facts.troubles.get(name, Text("{host} does not answer", host=name))))
-        facts = {name: inventory_facts.facts[name] for name in machines}
-        if others := host_facts.mpi_unseen(job, facts):
-            facts |= await inventory_facts.with_mpi(others, job.annotation(names.ANNOTATION_MPI))
+        facts = await inventory_facts.for_mpi_of(job, {name: inventory_facts.facts[name] for name in machines})
         mpi = host_facts.choose_mpi(job, facts)
         if isinstance(mpi, str):
             if all(found.complete for found in facts.values()):

@@ -33,6 +33,8 @@ def real(name: str) -> str:
     """The launcher of that name in the job's own MPI, or what it has instead (Open MPI 5 has no orterun)."""
     if os.path.isabs(name):
         return name
+    if only := os.environ.get("OARSMAN_MPIRUN"):
+        return only
     for candidate in (name, "mpirun", "mpiexec"):
         chosen = os.path.join(os.environ.get("OARSMAN_MPI", ""), candidate)
         if os.path.isabs(chosen) and os.access(chosen, os.X_OK):
