@@ -56,6 +56,18 @@ def test_a_state_that_does_not_exist_is_a_mistake(jobs: FakeJobs) -> None:
     assert "Pending, Queued, Running, Restarting, Suspended" in result.stderr
 
 
+def test_the_mpi_of_a_job_is_the_one_it_has_and_not_a_default(jobs: FakeJobs) -> None:
+    def told(**given: Any) -> str:
+        record = jobs.add("pi", **{key: value for key, value in given.items() if key != "engine"})
+        jobs.records[record.job.key] = replace(record, engine=given.get("engine", "local"))
+        [line] = [line for line in oarsman(jobs, "describe", "pi").stdout.splitlines() if line.startswith("  MPI:")]
+        return line.split(maxsplit=1)[1]
+
+    assert told(mpi="MPICH 4.2.0 (/opt/mpich/bin/mpirun)") == "MPICH 4.2.0 (/opt/mpich/bin/mpirun)"
+    assert told() == "not chosen yet"
+    assert told(engine="kube") == "OpenMPI (default)"  # nobody looks into an image
+
+
 def test_a_list_can_be_narrowed_by_state_and_namespace(jobs: FakeJobs) -> None:
     jobs.add("pi", RUNNING)
     jobs.add("tau", FAILED)

@@ -38,6 +38,7 @@ class JobRecord:
     deleting: bool = False
     stop_requested: bool = False
     revision: int = 0  # grows with every change
+    mpi: str = ""  # which, its version and its launcher; known once it was prepared, where that is not an image's
     limits: str = ""  # of its processes, as far as they are not the usual ones; known once it was prepared
 
 

@@ -317,7 +317,7 @@ class StoredBackend(Edits):
     def _whole(self, stored: StoredJob) -> JobRecord:
         """With what it was prepared with, which is in a file: too slow for a list."""
         record, spec = self._record(stored), find_spec(self._paths.job(stored.uid))
-        return record if spec is None else replace(record, limits=load(spec.limits_told))
+        return record if spec is None else replace(record, mpi=spec.mpi, limits=load(spec.limits_told))
 
     def _job(self, stored: StoredJob) -> Job:
         """Those that go on are looked at again and again, and are kept; of those that ended there may be very many."""

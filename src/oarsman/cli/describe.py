@@ -23,7 +23,6 @@ from oarsman.text.catalogue import N_
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from oarsman.job.job import Job
     from oarsman.job.state import Status
     from oarsman.service.models import EventView, JobSummary
 
@@ -59,7 +58,7 @@ def page(shown: ShownJob, happened: list[EventView], now: datetime, *, workers_l
     status = shown.status
     render.pairs(_head(shown, now))
     render.heading(t("Asked for"))
-    render.pairs(_asked_for(shown.job), indent="  ")
+    render.pairs(_asked_for(shown), indent="  ")
     _conditions(status, now)
     _timeline(status)
     _attempts(status, now)
@@ -116,8 +115,18 @@ def _head(shown: ShownJob, now: datetime) -> list[tuple[str, str]]:
     ]
 
 
-def _asked_for(job: Job) -> list[tuple[str, str]]:
-    policy = job.run_policy
+def _mpi(shown: ShownJob) -> str:
+    job = shown.job
+    if shown.view.mpi:
+        return shown.view.mpi
+    if shown.summary.engine == "kube":  # whatever the image has
+        return job.implementation.value + ("" if job.implementation_stated else t(" (default)"))
+    stated = job.implementation.value if job.implementation_stated else ""
+    return job.annotation(words.ANNOTATION_MPI) or stated or t("not chosen yet")
+
+
+def _asked_for(shown: ShownJob) -> list[tuple[str, str]]:
+    job, policy = shown.job, shown.job.run_policy
     deadline, kept = policy.active_deadline_seconds, policy.ttl_seconds_after_finished
     limit = "" if policy.backoff_limit is None else t(", at most {n} times", n=policy.backoff_limit)
     ranks = job.launch.processes if job.launch is not None else None
@@ -126,7 +135,7 @@ def _asked_for(job: Job) -> list[tuple[str, str]]:
     return [
         *render.size_of(job),
         (t("Ranks"), f"-np {ranks}" if ranks is not None else ""),
-        ("MPI", job.implementation.value + ("" if job.implementation_stated else t(" (default)"))),
+        ("MPI", _mpi(shown)),
         (t("Command"), shlex.join(job.launcher.container.argv)),
         (t("Image"), job.launcher.container.image),
         (t("Per worker"), ", ".join(f"{name} {_amount(name, amount)}" for name, amount in amounts.items())),

@@ -124,6 +124,7 @@ def whole_job(record: backend.JobRecord, texts: Texts | None = None) -> models.J
         completed=complete,
         document=document(record),
         folder=str(record.folder) if record.folder is not None else None,
+        mpi=record.mpi,
         limits=record.limits,
     )
 

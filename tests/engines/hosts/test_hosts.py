@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -360,3 +361,15 @@ def test_an_mpi_named_by_its_path_is_used_although_another_one_is_beside_it(mach
     for key in (chosen, in_line):
         assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
         assert machine.rank_lines(key) == ["2", "2"]
+
+
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi5"])
+def test_the_page_of_a_job_names_the_mpi_that_it_uses(mpi: str, machine_with: Callable[..., Machine]) -> None:
+    machine = machine_with(mpi)
+    (machine.folder / "job.yaml").write_text(json.dumps(mpijob("used", ["mpirun", "-n", "1", "true"], workers=1)))
+    machine.ok("run", "job.yaml")
+    [told] = [
+        line.split(maxsplit=1)[1] for line in machine.ok("describe", "used").splitlines() if line.startswith("  MPI:")
+    ]
+    kind = {"mpich": "MPICH", "openmpi5": "Open MPI"}[mpi]
+    assert re.fullmatch(rf"{kind} [0-9.]+ \({mpi_folder(mpi)}/bin/mpirun\)", told)

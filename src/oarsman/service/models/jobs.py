@@ -94,6 +94,7 @@ class JobView(Value):
     completed: str  # YAML with every default filled in
     document: Mapping[str, Any] = Field(default_factory=dict)  # with its status, as Kubernetes would print it
     folder: str | None = None
+    mpi: str = ""  # which, its version and its launcher, once it was prepared on hosts; in an image nobody looks
     limits: Sentence = ""  # of its processes, as far as they are not the usual ones
 
 

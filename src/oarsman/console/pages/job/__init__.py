@@ -51,7 +51,7 @@ class SummaryTab(Tab):
         yield self.say("Owner"), job.owner
         yield self.say("Where"), self.say.engine(job.engine)
         yield self.say("Machines"), ", ".join(dict.fromkeys(self.job.machines.values()))
-        yield self.say("Type"), f"{job.implementation}, {job.api_version}"
+        yield self.say("Type"), f"{self.job.mpi or job.implementation}, {job.api_version}"
         ready = self.say("{ready} of {count} ready", ready=job.workers_ready, count=job.workers)
         yield self.say("Workers"), str(job.workers) if self.ended else ready
         command, environment = self._launch()
@@ -64,6 +64,7 @@ class SummaryTab(Tab):
         yield self.say("Place in the queue"), str(job.queue_position or "")
         yield self.say("Created"), words.moment(job.created)
         yield self.say("Folder"), self.job.folder or ""
+        yield self.say("Limits"), self.say.of(self.job.limits)
 
     def _launch(self) -> tuple[str, str]:
         """The launch command and the environment, as the manifest says them."""
