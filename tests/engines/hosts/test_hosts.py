@@ -373,3 +373,14 @@ def test_the_page_of_a_job_names_the_mpi_that_it_uses(mpi: str, machine_with: Ca
     ]
     kind = {"mpich": "MPICH", "openmpi5": "Open MPI"}[mpi]
     assert re.fullmatch(rf"{kind} [0-9.]+ \({mpi_folder(mpi)}/bin/mpirun\)", told)
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "/bin/mpirun"])
+def test_an_mpirun_in_bin_is_that_of_usr(launcher: str, machine_with: Callable[..., Machine]) -> None:
+    """Open MPI takes the folder above that of its launcher for its own, and that of /bin is none."""
+    machine = machine_with("debian")
+    machine.environment["PATH"] = f"/bin:{machine.environment['PATH']}"
+    (machine.folder / "job.yaml").write_text(json.dumps(mpijob("in-bin", [launcher, "-n", "2", "hostname"])))
+    done = machine.run("run", "job.yaml", "--mpi", "/bin") if launcher == "mpirun" else machine.run("run", "job.yaml")
+    assert done.returncode == 0, done.stderr + machine.log_of("default/in-bin")
+    assert sorted(machine.rank_lines("default/in-bin")) == ["in-bin-worker-0", "in-bin-worker-1"]

@@ -160,6 +160,13 @@ def test_a_path_without_mpi_is_refused_when_the_job_is_handed_in(
     assert refused.value.exit_code == 2
 
 
+@pytest.mark.parametrize(("wanted", "launcher"), [("/bin", "mpirun"), ("", "/bin/mpirun")])
+def test_an_mpirun_in_bin_is_that_of_usr(wanted: str, launcher: str, machine: SshMachine) -> None:
+    annotations = {**NO_CODE, **({names.ANNOTATION_MPI: wanted} if wanted else {})}
+    key = machine.submit(mpijob("in-bin", [launcher, "hostname"], annotations=annotations))
+    assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
+
+
 def test_an_mpi_that_the_hosts_do_not_have_is_named_and_nothing_waits_for_it(machine: SshMachine) -> None:
     document = mpijob("other", ["mpirun", "true"], annotations=NO_CODE, mpiImplementation="MPICH")
     status = machine.until_finished(machine.submit(document)).status

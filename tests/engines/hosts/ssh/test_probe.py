@@ -208,6 +208,14 @@ def test_an_mpi_that_only_a_login_finds_is_told_apart(tmp_path: Path) -> None:
     assert (mine.in_login_path, mine.in_path) == (True, False)
 
 
+def test_an_mpi_in_bin_is_told_where_bin_really_is() -> None:
+    """Open MPI takes the folder above that of its launcher for its own, and that of /bin is none."""
+    said = facts(environment={"PATH": f"/bin:{os.environ['PATH']}"})
+    assert not [
+        mpi.launcher for mpi in said.mpis if os.path.dirname(mpi.launcher) == "/bin" != os.path.realpath("/bin")
+    ]
+
+
 def test_two_names_of_one_mpi_are_one(tmp_path: Path) -> None:
     launcher = fake_mpi(tmp_path / "real", "openmpi4")
     (tmp_path / "bin").mkdir()

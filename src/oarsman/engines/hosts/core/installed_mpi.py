@@ -85,7 +85,14 @@ def _in_folder(folder: str) -> FoundMpi | None:
 
 def _named(path: str) -> FoundMpi | None:
     identified = _identify(path, os.stat(path).st_mtime_ns)
-    return FoundMpi(*identified, path) if identified is not None else None
+    return FoundMpi(*identified, below_its_own(path)) if identified is not None else None
+
+
+def below_its_own(launcher: str) -> str:
+    """Open MPI takes the folder above that of its launcher for its own, and ends if that is /: with /bin, which is a
+    link to /usr/bin on most systems."""
+    folder, name = os.path.split(launcher)
+    return os.path.join(os.path.realpath(folder), name) if os.path.dirname(folder) == "/" else launcher
 
 
 @lru_cache(maxsize=64)

@@ -17,6 +17,7 @@ from oarsman import names
 from oarsman.engines.hosts.core import limits, shims
 from oarsman.engines.hosts.core.cgroups import Slices
 from oarsman.engines.hosts.core.host_specs import HostSpecs
+from oarsman.engines.hosts.core.installed_mpi import below_its_own
 from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount, Separation
 from oarsman.engines.hosts.core.limits import Limits
 from oarsman.engines.hosts.core.linux import ip_command, only_loopback
@@ -168,8 +169,8 @@ class LocalHostSpecs(HostSpecs):
     def _launched(self, argv: list[str]) -> list[str]:
         chosen = self.job.annotation(names.ANNOTATION_MPI)  # a manifest may name the path of an image
         stated = self.job.launcher.container.working_dir or "."
-        named = os.path.basename(argv[0]) if chosen else os.path.normpath(self.folder / stated / argv[0])
-        return [*shims.starter(), "mpirun", named, *argv[1:]]
+        path = below_its_own(os.path.normpath(self.folder / stated / argv[0]))
+        return [*shims.starter(), "mpirun", os.path.basename(argv[0]) if chosen else path, *argv[1:]]
 
     def _users(self, member: str) -> dict[str, str]:
         path = self._path(member, self._passed.get("PATH", os.defpath), f"{self.run_folder}/bin")

@@ -8,6 +8,8 @@ for candidate in mpirun mpiexec; do # Open MPI 5 has no orterun
     [ ! -x "$program" ] || break
     program=$OARSMAN_MPI/$candidate
 done
+# Open MPI takes the folder above that of its launcher for its own: not / of /bin, which is a link on most systems.
+case $program in /*/*/*) ;; /*/*) program=$(readlink -f "${program%/*}")/${program##*/} ;; esac
 # Intel's mpirun is a script that calls mpiexec by name; and a rank may start an mpirun of its own.
 if [ -n "$OARSMAN_LAUNCHING$OMPI_COMM_WORLD_RANK$PMI_RANK" ] || [ ! -p "$OARSMAN_RUN/up" ]; then
     exec "$program" "$@"

@@ -134,7 +134,9 @@ login_environment() { # csh takes -l alone
 }
 
 # mpi WHERE FOLDER: the MPI of a folder, by the name that people call; Debian keeps others beside it.
+# What is in /bin, a link on most systems, is told where it is: / would be the MPI's own folder.
 mpi() {
+    case $1$2 in named* | */*/*) ;; *) set -- "$1" "$(readlink -f "$2")" ;; esac
     for name in mpirun mpiexec mpiexec.hydra; do
         if launcher "$1" "$2/$name"; then
             main=$real
