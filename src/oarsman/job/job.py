@@ -246,6 +246,11 @@ class Job:
         return self.launcher_path if not chosen else chosen if "/" in chosen else ""
 
     @property
+    def path_is_of_image(self) -> bool:
+        """Whether that path was written for the image that the job names. Elsewhere its MPI is whichever is there."""
+        return bool(self.launcher.container.image) and not self.annotation(names.ANNOTATION_MPI)
+
+    @property
     def rewrites_launch_line(self) -> bool:
         """Whether options are spelled so that both generations of Open MPI take them. Others have no such trouble."""
         wanted = self.annotation(names.ANNOTATION_REWRITE, "true") != "false"

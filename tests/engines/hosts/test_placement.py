@@ -71,7 +71,7 @@ def test_the_seeds_launch_line_runs_unchanged(mpi: str, machine_with: Callable[.
 
 @pytest.mark.parametrize("mpi", ["openmpi5", "openmpi4", "debian"])
 def test_the_seeds_tagged_launch_line_runs_unchanged(mpi: str, machine_with: Callable[..., Machine]) -> None:
-    """Seed 004: orterun by a path that is not here, tags and times, a hostfile, interfaces excluded."""
+    """Seed 004: orterun by a path that only its image has, tags and times, a hostfile, interfaces excluded."""
     machine = machine_with(mpi)
     seed = [
         "/usr/local/openmpi-3.1.0/bin/orterun",
@@ -90,7 +90,7 @@ def test_the_seeds_tagged_launch_line_runs_unchanged(mpi: str, machine_with: Cal
     ]
     environment = [{"name": "WORKSPACE", "value": "/here"}]
     program = "from mpi4py import MPI; import os; print(MPI.COMM_WORLD.rank, os.environ['WORKSPACE'], flush=True)"
-    key = machine.submit(mpijob("tagged", [*seed, *python(program)], launcher={"env": environment}))
+    key = machine.submit(mpijob("tagged", [*seed, *python(program)], launcher={"env": environment, "image": "any"}))
     record = machine.until_finished(key)
     assert record.status.is_true(names.SUCCEEDED), machine.log_of(key)
     tagged = [line for line in machine.lines(key) if "<stdout>" in line]

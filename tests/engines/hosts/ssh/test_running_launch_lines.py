@@ -97,7 +97,8 @@ def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> It
         (machine.folder / "twice.sh").write_text(TWICE)
         for form, mpi in CASES:
             given = {"oarsman.dev/inventory": str(machine.inventory_with(mpi))}
-            machine.submit(mpijob(form.job(mpi), form.words(mpi), slots=2, annotations=given))
+            image = {"image": "any"} if form.line.startswith("/") else {}  # which alone has that path
+            machine.submit(mpijob(form.job(mpi), form.words(mpi), slots=2, annotations=given, launcher=image))
         for name, line in IN_SHELL.items():
             env = [{"name": "OPTIONS", "value": EXCLUDED}]
             machine.submit(mpijob(name, ["sh", "-c", line], slots=2, launcher={"env": env}))

@@ -57,9 +57,9 @@ def choose(job: Job, environment: Mapping[str, str], folder: Path) -> FoundMpi |
     if job.mpi_path:
         path = str(folder / ((not wanted and job.launcher.container.working_dir) or ".") / job.mpi_path)
         found = _at(path)
-        if found is not None or wanted or not os.access(path, os.X_OK):
+        if found is not None or not (os.access(path, os.X_OK) or job.path_is_of_image) or wanted:
             return found
-        # A script of somebody's own in place of mpirun, which says nothing of what it calls.
+        # A script of somebody's own in place of mpirun says nothing of what it calls.
     implementation = _BY_NAME.get(wanted.lower()) if wanted else job.implementation
     if not wanted and not job.implementation_stated:
         implementation = None

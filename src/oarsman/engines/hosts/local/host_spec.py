@@ -170,7 +170,9 @@ class LocalHostSpecs(HostSpecs):
         chosen = self.job.annotation(names.ANNOTATION_MPI)  # a manifest may name the path of an image
         stated = self.job.launcher.container.working_dir or "."
         path = below_its_own(os.path.normpath(self.folder / stated / argv[0]))
-        return [*shims.starter(), "mpirun", os.path.basename(argv[0]) if chosen else path, *argv[1:]]
+        if chosen or (self.job.path_is_of_image and not os.access(path, os.X_OK)):
+            path = os.path.basename(argv[0])
+        return [*shims.starter(), "mpirun", path, *argv[1:]]
 
     def _users(self, member: str) -> dict[str, str]:
         path = self._path(member, self._passed.get("PATH", os.defpath), f"{self.run_folder}/bin")

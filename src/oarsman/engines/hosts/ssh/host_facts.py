@@ -228,7 +228,7 @@ def mpi_not_there(job: Job, facts: Mapping[str, HostFacts]) -> str | None:
 
 def _path_of(job: Job) -> str:
     """On hosts, only a whole path means something before the job is there."""
-    return job.mpi_path if os.path.isabs(job.mpi_path) else ""
+    return job.mpi_path if os.path.isabs(job.mpi_path) and not job.path_is_of_image else ""
 
 
 def _suitable(job: Job, wanted: str, mpis: Sequence[HostMpi]) -> list[HostMpi]:

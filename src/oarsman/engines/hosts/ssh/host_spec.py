@@ -246,6 +246,7 @@ class SshHostSpecs(HostSpecs):
             ours |= launcher_variables(hostfile=hostfile, agent=agent, slots=job.slots_per_worker)
             del ours["I_MPI_PERHOST"]  # machines may have several workers each; the hostfile has the slots of all
             ours |= {"OARSMAN_MPI": self.mpi.folder, "OARSMAN_MPIRUN": self.mpi.by_another_name}
+            ours["OARSMAN_PATH_OF_IMAGE"] = "yes" if job.path_is_of_image else ""
         return ours
 
     def _given(self, host: SshHost) -> dict[str, str]:

@@ -2,6 +2,7 @@
 # launch.sh NAME ARGUMENTS...: mpirun and its kin, with the line made right for this job.
 name=$1
 shift
+[ -z "$OARSMAN_PATH_OF_IMAGE" ] || [ -x "$name" ] || name=${name##*/}
 case $name in */*) program=$name ;; *) program=${OARSMAN_MPIRUN:-$OARSMAN_MPI/$name} ;; esac
 for candidate in mpirun mpiexec; do # Open MPI 5 has no orterun
     case $name in */*) break ;; esac
