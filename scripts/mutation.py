@@ -31,7 +31,8 @@ ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENT = Path(__file__).with_name("mutation-equivalent.txt")
 CHOSEN, ENOUGH, SEED = 400, 95, 1  # mutants, percent of them that tests have to notice, and which ones
 PROCESSES = 2
-CALLS = 50  # of a function in one test: whatever it does later it has done by then
+CALLS = 50  # of a function in one test, or one row of a table: whatever it does later it has done by then
+TABLE, ROW = "whole_table", "a row"  # what calls a test of tests/for_every.py once per row; the mark of such a test
 NOT_THE_COPY = 98  # exit code: another oarsman was imported
 MEMORY = 2 << 30  # bytes: a mutant that takes more is noticed
 
@@ -55,9 +56,10 @@ class Tracer:
     def _trace(self, frame: FrameType, event: str, _: object) -> Any:
         file = self._files.get(frame.f_code)
         if file is None:
-            name = frame.f_code.co_filename.rpartition("/oarsman/")[2]
-            file = self._files[frame.f_code] = name if name.startswith(FOLDERS) else ""
-        if not file:
+            file = self._files[frame.f_code] = self._of(frame)
+        if file == ROW:
+            self._calls.clear()
+        if file in ("", ROW):
             return None
         if event == "call":
             self._calls[frame.f_code] += 1
@@ -65,6 +67,21 @@ class Tracer:
                 return None
         self._lines.add((file, frame.f_lineno))
         return self._trace
+
+    def _of(self, frame: FrameType) -> str:
+        """The file below the package, if it is of the core."""
+        if frame.f_back is not None and frame.f_back.f_code.co_name == TABLE:
+            return ROW
+        name = frame.f_code.co_filename.rpartition("/oarsman/")[2]
+        return name if name.startswith(FOLDERS) else ""
+
+    def _forget(self) -> None:
+        """What a function keeps in a cache it would do only in the first test that calls it."""
+        core = tuple(f"oarsman.{folder}" for folder in FOLDERS)
+        for module in [module for name, module in sys.modules.items() if name.startswith(core)]:
+            for kept in vars(module).values():
+                if hasattr(kept, "cache_clear"):
+                    kept.cache_clear()
 
     def _keep(self, test: str) -> None:
         for file, line in self._lines:
@@ -78,6 +95,7 @@ class Tracer:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         began = time.process_time()
+        self._forget()
         sys.settrace(self._trace)  # a test may have set its own
         result = yield
         self.seconds[item.nodeid] = time.process_time() - began
