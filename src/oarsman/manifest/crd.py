@@ -128,9 +128,6 @@ def structural(schema: Schema, definitions: Schema) -> Schema:
         result = {**structural(only, definitions), **result, "nullable": True}
     if result.get("additionalProperties") is False:
         del result["additionalProperties"]
-    for key in ("items", "additionalProperties"):
-        if isinstance(result.get(key), dict):
-            result[key] = structural(result[key], definitions)
     if "properties" in result:
         result["properties"] = {name: structural(part, definitions) for name, part in result["properties"].items()}
     # Bounds that only state the size of an integer become its format.

@@ -191,7 +191,7 @@ class _Editor:
         if span.flow:
             as_json = last.quoted or self.is_json()
             pieces = [f"{flow(k, as_json=as_json)}: {flow(v, as_json=as_json)}" for k, v in added.items()]
-            self.insert_in_flow(span, last, pieces)
+            self.insert_in_flow(last, pieces)
             return
         column = _column(self.text, last.start)
         self.insert_lines(last, [line for k, v in added.items() for line in entry_lines(k, v, column, self.manner)])
@@ -232,7 +232,7 @@ class _Editor:
     def insert_items(self, span: Span, behind: SpanEntry, values: list[Any]) -> None:
         if span.flow:
             as_json = behind.value.style == '"' or self.is_json()
-            self.insert_in_flow(span, behind, [flow(value, as_json=as_json) for value in values])
+            self.insert_in_flow(behind, [flow(value, as_json=as_json) for value in values])
             return
         column = _column(self.text, behind.start)
         self.insert_lines(behind, [line for value in values for line in item_lines(value, column, self.manner)])
@@ -245,9 +245,9 @@ class _Editor:
             return
         self.edit(place, place, newline + newline.join(lines))
 
-    def insert_in_flow(self, span: Span, behind: SpanEntry, pieces: list[str]) -> None:
+    def insert_in_flow(self, behind: SpanEntry, pieces: list[str]) -> None:
         start = _line_start(self.text, behind.start)
-        alone = start > span.start and not self.text[start : behind.start].strip()
+        alone = not self.text[start : behind.start].strip()
         gap = "," + (self.manner.newline + self.text[start : behind.start] if alone else " ")
         self.edit(behind.end, behind.end, "".join(gap + piece for piece in pieces))
 
@@ -320,9 +320,8 @@ class _Editor:
         lines = block_lines(new, column + shift, self.manner)
         while not anchor and self.text[start - 1] == " ":
             start -= 1
-        gap = " " if anchor and self.text[start - 1] not in " \n" else ""
-        place = span.end if span.members and not span.flow else self.line_end(span.end)
-        self.edit(start, span.end, gap + anchor)
+        place = self.line_end(span.end)
+        self.edit(start, span.end, anchor)
         self.edit(place, place, newline + newline.join(lines))
 
     def is_json(self) -> bool:

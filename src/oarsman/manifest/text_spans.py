@@ -66,7 +66,6 @@ class _Walker:
     def documents(self) -> Iterator[Span]:
         for event in self.events:
             if isinstance(event, yaml.DocumentStartEvent):
-                self.anchors = {}
                 yield self.node(next(self.events), ())
 
     def node(self, event: Any, path: tuple[str | int, ...]) -> Span:

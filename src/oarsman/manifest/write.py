@@ -91,14 +91,11 @@ def in_style(value: Any, style: str | None) -> str | None:
     return quoted(value)
 
 
-def block_lines(value: Any, indent: int, manner: Manner) -> list[str]:
-    """The lines of a value that begins on a line of its own."""
-    pad = " " * indent
-    if isinstance(value, dict) and value:
+def block_lines(value: dict[str, Any] | list[Any], indent: int, manner: Manner) -> list[str]:
+    """The lines of a collection that is not empty and begins on a line of its own."""
+    if isinstance(value, dict):
         return [line for key, part in value.items() for line in entry_lines(key, part, indent, manner)]
-    if isinstance(value, list) and value:
-        return [line for part in value for line in item_lines(part, indent, manner)]
-    return [pad + line for line in leaf(value)]
+    return [line for part in value for line in item_lines(part, indent, manner)]
 
 
 def name(key: str) -> str:

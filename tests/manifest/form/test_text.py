@@ -123,7 +123,7 @@ EDITS: dict[str, tuple[str, str, Any, str]] = {
     ),
     "a mark at the beginning of a file": ("\ufeffmetadata:\n  name: a\n", "name", "b", "\ufeffmetadata:\n  name: b\n"),
     "a text of lines becomes another": (
-        "metadata:\n  annotations:\n    oarsman.dev/install: | # how\n      a\n      b\n\n  name: x\n",
+        "metadata:\n  annotations:\n    oarsman.dev/install: | # how\n      a+\n      b\n\n  name: x\n",
         "install",
         "c\nd\n",
         "metadata:\n  annotations:\n    oarsman.dev/install: | # how\n      c\n      d\n\n  name: x\n",
@@ -207,6 +207,17 @@ WORDS = (
         ('            command: ["a", "b"]\n', ["a", "b", "c"], '            command: ["a", "b", "c"]\n'),
         ("            command: [a, b, c, d]\n", ["a"], "            command: [a]\n"),
         ("            command: []\n", ["a"], "            command:\n            - a\n"),
+        ("            command: {a: b} # no\n", ["a"], "            command: # no\n            - a\n"),
+        (
+            "            command: &words\n              a: b # c\n",
+            ["a"],
+            "            command: &words # c\n            - a\n",
+        ),
+        (
+            "            command:\n            - # it-self\n              mpirun\n",
+            ["env", "mpirun"],
+            "            command:\n            - env\n            - # it-self\n              mpirun\n",
+        ),
         ("            command: mpirun\n", ["a", "-1"], '            command:\n            - a\n            - "-1"\n'),
     ],
 )
@@ -296,6 +307,12 @@ def test_an_anchor_that_goes_leaves_its_value_with_those_who_referred_to_it() ->
     assert all(comment in changed for comment in ("# both", "# one", "# the same", "# as well"))
 
 
+def test_where_a_key_is_an_alias_of_what_changes_the_document_is_written_anew() -> None:
+    text = "# mine\nmetadata:\n  name: &name pi\n  labels: {*name : x}\n---\n# another\nkind: ConfigMap\n"
+    anew = "# mine\nmetadata:\n  name: other\n  labels:\n    pi: x\n---\n# another\nkind: ConfigMap\n"
+    assert form.with_value(text, "name", "other") == anew
+
+
 MERGED = """\
 base: &base # common
   image: b
@@ -345,20 +362,22 @@ def test_an_empty_text_becomes_a_job(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "place", "says"),
     [
-        ("metadata:\n\tname: a\n", "a tab cannot indent YAML"),
-        ("metadata: {name: a\n", "not readable as YAML"),
-        ("metadata:\n  name: a\n  name: b\n", "given twice"),
-        ("- a\n- b\n", "a mapping"),
-        ("just words\n", "a mapping"),
+        ("metadata:\n\tname: a\n", (2, 1), "a tab cannot indent YAML"),
+        ("metadata: {name: a\n", (2, 1), "not readable as YAML"),
+        ("metadata:\n  name: a\n  name: b\n", (3, 3), "given twice"),
+        ("- a\n- b\n", (1, 1), "a mapping"),
+        ("just words\n", (1, 1), "a mapping"),
     ],
 )
-def test_a_text_that_cannot_be_read_says_why(text: str, says: str) -> None:
+def test_a_text_that_cannot_be_read_says_where_and_why(text: str, place: tuple[int, int], says: str) -> None:
     for attempt in (lambda: form.with_value(text, "name", "c"), lambda: form.document(text)):
         with pytest.raises(ManifestError) as raised:
             attempt()
-        assert says in raised.value.problems[0].message
+        (problem,) = raised.value.problems
+        assert says in problem.message
+        assert (problem.line, problem.column) == place
 
 
 @pytest.mark.parametrize(
