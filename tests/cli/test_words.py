@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oarsman.cli.text import pad, parse_duration, parse_moment, ranges, rfc3339, safe, width, wrap
 from oarsman.errors import UsageError
 from oarsman.manifest import job_from_document
-from oarsman.manifest.builder import JobSettings, Shape, document, name_stem
+from oarsman.manifest.builder import JobSettings, Shape, document
 from oarsman.text.units import duration
 
 from .fakes import NOW
@@ -78,46 +78,6 @@ def test_chinese_counts_double() -> None:
     assert width("状态 ok") == 7
     assert pad("状态", 6) == "状态  "
     assert all(width(line) <= 20 for line in wrap("在前台运行一个作业，输出逐行实时显示。" * 5, 20))
-
-
-@pytest.mark.parametrize(
-    ("command", "stem"),
-    [
-        (["python", "train.py"], "train"),
-        (["/usr/bin/python3.11", "-u", "my_dir/Train_Model.py"], "train-model"),
-        (["python", "-m", "pkg.sub.train", "--lr", "3"], "train"),
-        (["python", "-c", "print()"], "python"),
-        (["python3", "-m", "mpi4py", "train.py"], "train"),
-        (["python3", "-m", "mpi4py", "-m", "pkg.train"], "train"),
-        (["python3", "-m", "mpi4py", "-c", "print()"], "mpi4py"),
-        (["python3", "-m", "mpi4py"], "mpi4py"),
-        (["python3", "-m"], "python3"),
-        (["./a.out"], "a"),
-        (["env", "A=1", "bash", "run.sh"], "run"),
-        (["bash"], "bash"),
-        (["./3d-solver"], "job-3d-solver"),
-        (["训练.py"], "job"),
-        (["x" * 90], "x" * 40),
-        ([], "job"),
-    ],
-)
-def test_names_remind_of_the_program(command: list[str], stem: str) -> None:
-    assert name_stem(command) == stem
-
-
-@pytest.mark.parametrize(
-    ("shape", "hosts_and_slots"),
-    [
-        (Shape(processes=1), (1, 1)),
-        (Shape(processes=2), (2, 1)),
-        (Shape(processes=5), (2, 3)),
-        (Shape(processes=5, workers=5), (5, 1)),
-        (Shape(processes=8, slots=2), (4, 2)),
-        (Shape(processes=4, workers=2, slots=4), (2, 4)),
-    ],
-)
-def test_ranks_find_room(shape: Shape, hosts_and_slots: tuple[int, int]) -> None:
-    assert shape.hosts_and_slots == hosts_and_slots
 
 
 WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)

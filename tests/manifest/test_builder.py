@@ -33,14 +33,45 @@ def test_on_a_rack_ranks_go_wherever_there_is_a_slot_unless_a_number_of_hosts_is
     assert annotations.get("oarsman.dev/placement") == ("node" if found.spread else None)
 
 
-def test_a_name_reminds_of_the_program() -> None:
-    names = {
-        "python -m pkg.train": "train",
-        "./train.py --lr 1": "train",
-        "python -m mpi4py train.py": "train",
-        "env A=1 bin/My_Prog.exe": "my-prog",
-    }
-    assert {command: name_stem(command.split()) for command in names} == names
+@pytest.mark.parametrize(
+    ("command", "stem"),
+    [
+        (["python", "train.py"], "train"),
+        (["/usr/bin/python3.11", "-u", "my_dir/Train_Model.py"], "train-model"),
+        (["python", "-m", "pkg.sub.train", "--lr", "3"], "train"),
+        (["python", "-c", "print()"], "python"),
+        (["python3", "-m", "mpi4py", "train.py"], "train"),
+        (["python3", "-m", "mpi4py", "-m", "pkg.train"], "train"),
+        (["python3", "-m", "mpi4py", "-c", "print()"], "mpi4py"),
+        (["python3", "-m", "mpi4py"], "mpi4py"),
+        (["python3", "-m"], "python3"),
+        (["./a.out"], "a"),
+        (["env", "A=1", "bash", "run.sh"], "run"),
+        (["env", "A=1", "bin/My_Prog.exe"], "my-prog"),
+        (["bash"], "bash"),
+        (["./3d-solver"], "job-3d-solver"),
+        (["训练.py"], "job"),
+        (["x" * 90], "x" * 40),
+        ([], "job"),
+    ],
+)
+def test_a_name_reminds_of_the_program(command: list[str], stem: str) -> None:
+    assert name_stem(command) == stem
+
+
+@pytest.mark.parametrize(
+    ("shape", "hosts_and_slots"),
+    [
+        (Shape(processes=1), (1, 1)),
+        (Shape(processes=2), (2, 1)),
+        (Shape(processes=5), (2, 3)),
+        (Shape(processes=5, workers=5), (5, 1)),
+        (Shape(processes=8, slots=2), (4, 2)),
+        (Shape(processes=4, workers=2, slots=4), (2, 4)),
+    ],
+)
+def test_ranks_find_room(shape: Shape, hosts_and_slots: tuple[int, int]) -> None:
+    assert shape.hosts_and_slots == hosts_and_slots
 
 
 def test_settings_that_are_not_said_are_not_written() -> None:
