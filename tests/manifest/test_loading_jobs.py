@@ -29,6 +29,7 @@ def test_a_silent_manifest_of_v2beta1_gets_its_defaults() -> None:
     assert job.worker.restart_policy is RestartPolicy.NEVER
     assert job.launcher.replicas == 1
     assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
+    assert not job.run_policy.suspend
     assert job.implementation is Implementation.OPENMPI
     assert not job.implementation_stated
     assert job.launcher_creation is LauncherCreation.AT_STARTUP

@@ -199,6 +199,9 @@ def test_a_quoted_merge_key_is_a_field_like_any_other() -> None:
     (document,), problems = read('a: {"<<": {b: 1}, c: 2}\n', "f")
     assert not problems
     assert document.value == {"a": {"<<": {"b": 1}, "c": 2}}
+    (document,), problems = read('a: {"<<": 1, <<: {b: 2}}\n', "f")  # and no second one beside it
+    assert not problems
+    assert document.value == {"a": {"<<": 1, "b": 2}}
 
 
 def test_a_text_as_large_as_can_be_is_read() -> None:

@@ -388,6 +388,12 @@ def test_behind_a_long_wait_the_reason_names_it() -> None:
     assert decisions[1].admission.reason == "waits behind default/big, which has waited 12 min"
 
 
+def test_who_has_waited_longest_is_waited_for_and_not_the_next_who_has_waited_long() -> None:
+    waiting = [ask("first", 8, minutes=30), ask("second", 7, minutes=20), ask("small")]
+    *_, small = admit(waiting, [runs("r", 1)], rack("4 4"))
+    assert small.admission.reason == "waits behind default/first, which has waited 30 min"
+
+
 WAY_OUT = "; --oversubscribe starts it all the same"
 
 
@@ -483,6 +489,20 @@ def test_more_workers_get_their_places_together_or_not_at_all(machines: list[Mac
     before = places(ask(workers=1, slots=2), [1, 1])
     answered = extend(before, ask(workers=4, slots=2), [runs("r", 1, slots=2)], machines)
     assert (answered.admitted, answered.placement, answered.reason) == (False, before, reason)
+    assert_has_chinese(answered.reason)
+
+
+@pytest.mark.parametrize(
+    ("more", "needs"),
+    [
+        (1, "1 more worker with 2 slots; it does not fit now"),
+        (2, "2 more workers with 2 slots each; none fits now"),
+    ],
+)
+def test_workers_that_find_no_place_are_counted(more: int, needs: str) -> None:
+    before = places(ask(slots=2), [1, 1])
+    answered = extend(before, ask(workers=1 + more, slots=2), [], rack("3"))
+    assert answered.reason == f"needs {needs}: node1 has 1 of 3 slots free (held by default/pi: 2)"
     assert_has_chinese(answered.reason)
 
 

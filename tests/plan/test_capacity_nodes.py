@@ -17,6 +17,8 @@ from oarsman.plan.capacity.gang import Gang, Party, Share, Taint, Toleration
 from oarsman.plan.capacity.nodes import Quota
 from oarsman.plan.capacity.placement import Machine, Spot
 
+GIB = 1024**3
+
 
 def need(cpus: int, memory: int = 0) -> Capacity:
     return Capacity(cpu=Decimal(cpus), memory=Decimal(memory), pods=Decimal(1))
@@ -102,6 +104,28 @@ def test_where_each_alone_has_a_place_but_not_all_have_one_it_is_said_how_many_d
     found = answer(gang, *[Spot(machine=spot.machine, free=spot.free + Capacity(pods=Decimal(9))) for spot in left])
     assert (found.admitted, found.impossible) == (False, False)
     assert found.reason == "there is room for 0 of 1 worker: what is free is scattered over the nodes"
+
+
+def test_of_what_all_nodes_together_lack_the_right_one_is_named() -> None:
+    gang = a_gang(Party(need=need(2, 2 * GIB)), Party(need=need(2, 2 * GIB)), workers=3)
+    found = answer(gang, node("a", 4, 3 * GIB), node("b", 4, 3 * GIB))
+    assert (found.impossible, found.reason) == (True, "needs 8 GiB of memory, all nodes together have 6 GiB")
+
+
+def test_what_no_node_has_together_is_named_without_the_pod_that_it_takes() -> None:
+    gang, large, wide = a_gang(Party(need=need(4, 4 * GIB))), node("a", 2, 8 * GIB), node("b", 8, 2 * GIB)
+    never = answer(gang, large, wide)
+    assert (never.impossible, never.reason) == (
+        True,
+        "no node has 4 CPUs and 4 GiB of memory together, which the launcher asks for",
+    )
+    both = Capacity(cpu=Decimal(8), memory=Decimal(8 * GIB), pods=Decimal(10))
+    busy = [Spot(machine=Machine(name=spot.machine.name, capacity=both), free=spot.free) for spot in (large, wide)]
+    later = answer(gang, *busy)
+    assert (later.impossible, later.reason) == (
+        False,
+        "no node has 4 CPUs and 4 GiB of memory free at the same time, which the launcher asks for",
+    )
 
 
 def test_what_several_nodes_have_of_a_job_is_told_as_one_amount() -> None:

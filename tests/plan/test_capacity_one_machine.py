@@ -188,3 +188,8 @@ def test_the_largest_holders_are_named_and_the_others_counted() -> None:
         "needs 8 CPUs, 7 of 8 are free (held by default/r: 1);"
         " needs 16 GiB of memory, 15 of 16 are free (held by default/r: 1)"
     )
+
+
+def test_what_is_free_to_the_last_bit_is_not_what_a_job_waits_for() -> None:
+    (one,) = admit([ask("a", 7, memory_gib=16)], [ask("r", 1, memory_gib=1)])
+    assert one.admission.reason == "needs 16 GiB of memory, 15 of 16 are free (held by default/r: 1)"

@@ -7,7 +7,7 @@ import pytest
 
 from oarsman import names
 from oarsman.job.observed import Observed, Phase
-from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteWorker, Prepare, PublishHosts
+from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteWorker, Prepare, PublishHosts, Severity
 from oarsman.plan.policies.elastic import hosts_now
 from oarsman.plan.reconcile import reconcile
 from tests.builders import a_job, a_status, a_worker, at, hosts, running, workers
@@ -125,7 +125,7 @@ def test_edits_without_effect_are_a_condition_as_long_as_they_are() -> None:
     assert condition.message == (
         "edited, and without effect on members that exist: spec.mpiReplicaSpecs.Worker.template"
     )
-    assert [e.reason for e in first.events] == [names.REASON_OUTDATED]
+    assert [(e.reason, e.severity) for e in first.events] == [(names.REASON_OUTDATED, Severity.WARNING)]
     again = reconcile(a_job(), replace(seen, status=first.status), at(11))
     assert (again.events, again.status) == ((), first.status)
     later = reconcile(a_job(), running(status=again.status), at(12))

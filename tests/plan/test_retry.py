@@ -257,6 +257,11 @@ def test_a_launcher_that_vanished_is_missed_after_a_grace_and_its_number_is_not_
     assert later.actions[-1] == CreateLauncher(2)
 
 
+def test_a_launcher_that_vanished_has_no_exit_code_that_forbids_another_try() -> None:
+    job = a_job(restart=R.EXIT_CODE)
+    assert reconcile(job, running(job, launcher=None), at(6)).status.is_true(names.RESTARTING)
+
+
 def test_a_launcher_whose_start_was_never_written_down_is_adopted() -> None:
     job = a_job()
     seen = Observed(

@@ -189,6 +189,19 @@ def test_a_rank_that_called_abort_with_code_1_is_told_in_its_own_words() -> None
     assert (cause.rank, cause.exit_code, cause.last_lines) == (1, 1, ("ValueError: bad",))
 
 
+def test_a_rank_that_reports_an_earlier_end_than_the_one_the_launcher_blames_is_the_cause() -> None:
+    cause = failed((ended(0, 14, 1), ended(1, 3, 2)), OPENMPI5_CODE, code=3)
+    assert (cause.rank, cause.exit_code) == (0, 14)
+
+
+@pytest.mark.parametrize(("given", "code"), [(7, 7), (256 + 7, 7), (-1, 255)])
+def test_a_rank_that_hydra_killed_for_its_abort_has_the_code_it_aborted_with(given: int, code: int) -> None:
+    words = MPICH_ABORT.replace("7", str(given))
+    cause = failed((ended(0, 137, 1), replace(ended(1, 137, 2), last_lines=("ValueError: bad", words))), "")
+    assert cause.summary == f"rank 1 on pi-worker-1 exited with code {code}: ValueError: bad"
+    assert (cause.exit_code, cause.signal) == (code, None)
+
+
 def test_a_lost_host_explains_an_abort_of_a_rank_that_never_reported() -> None:
     lost = Lost(host="pi-worker-1", reason="Evicted", words="it was evicted")
     seen = Observed(launcher_lines=tuple(OPENMPI5_ABORT.splitlines()))

@@ -134,6 +134,8 @@ def test_numbers_are_found_under_one_name_each(line: str, values: dict[str, floa
         "step 0x1f",
         "/runs/loss=0.5/model.pt",
         "runs/loss=0.5",
+        "./loss=0.5",
+        "saved ~/step 100",
         "saved epoch=3-step=100.ckpt",
         "epoch=3.ckpt",
         "model-loss-0.5.pt",

@@ -242,6 +242,12 @@ def test_our_own_annotations_have_fields_of_their_own() -> None:
     assert form.with_value(form.with_value(text, "annotations", {"a": "b"}), "annotations", {}) == text
 
 
+def test_a_label_of_ours_is_a_label_like_any_other() -> None:
+    text = form.with_value(_job({}), "labels", {"oarsman.dev/sweep": "lr", "team": "a"})
+    assert form.values(form.document(text))["labels"] == {"oarsman.dev/sweep": "lr", "team": "a"}
+    assert form.document(form.with_value(text, "labels", {"team": "a"}))["metadata"]["labels"] == {"team": "a"}
+
+
 # -- volumes ----------------------------------------------------------------------------------------------------------
 def _volume(path: str, source: str, *, read_only: bool = False) -> dict[str, Any]:
     return {"path": path, "source": source, "read_only": read_only}
@@ -265,6 +271,13 @@ def test_folders_and_claims_are_shown_and_other_kinds_are_kept() -> None:
     pod = without["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
     assert pod["volumes"] == [{"name": "t", "emptyDir": {}}]
     assert pod["containers"][0]["volumeMounts"] == [{"name": "t", "mountPath": "/t"}]
+
+
+def test_a_mount_that_says_more_than_the_form_can_show_is_not_shown_and_kept() -> None:
+    part = {"name": "d", "mountPath": "/part", "subPath": "x"}
+    text = _job({"volumeMounts": [{"name": "d", "mountPath": "/d"}, part], "pod": {"volumes": [FOLDER]}})
+    assert form.values(form.document(text))["volumes"] == [_volume("/d", "/data")]
+    assert _container(form.with_value(text, "volumes", []), "Launcher")["volumeMounts"] == [part]
 
 
 @pytest.mark.parametrize(
@@ -319,6 +332,7 @@ def test_a_volume_that_cannot_be_says_why(wanted: list[dict[str, Any]], says: st
     [
         ("workers", 0),
         ("workers", "two"),
+        ("workers", 2.5),
         ("workers", True),
         ("slots", -1),
         ("retries", -1),
@@ -336,7 +350,10 @@ def test_a_value_that_a_field_cannot_have_is_refused(field: str, value: Any) -> 
     assert raised.value.field == field
 
 
-@pytest.mark.parametrize(("field", "value", "shown"), [("workers", 3.0, 3), ("worker_cpu", 2, "2"), ("retries", 0, 0)])
+@pytest.mark.parametrize(
+    ("field", "value", "shown"),
+    [("workers", 3.0, 3), ("worker_cpu", 2, "2"), ("worker_cpu", 0.5, "0.5"), ("retries", 0, 0)],
+)
 def test_numbers_may_come_as_a_browser_sends_them(field: str, value: Any, shown: Any) -> None:
     assert form.values(form.document(form.with_value(_job({}, {}), field, value)))[field] == shown
 
