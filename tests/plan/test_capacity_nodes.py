@@ -150,6 +150,27 @@ def test_the_first_quota_in_the_way_is_named_and_one_that_never_allows_it_before
     assert (never.impossible, never.reason) == (True, "needs 4 CPUs, the quota small of namespace n allows 3")
 
 
+@pytest.mark.parametrize(
+    ("counted", "needs"),
+    [
+        ("requests.cpu", "4 CPUs"),
+        ("limits.cpu", "4 CPU limits"),
+        ("requests.memory", "4 GiB of memory"),
+        ("limits.memory", "4 GiB of memory limits"),
+        ("requests.ephemeral-storage", "4 GiB of ephemeral-storage"),
+        ("limits.ephemeral-storage", "4 GiB of ephemeral-storage limits"),
+        ("requests.nvidia.com/gpu", "4 GPUs"),
+        ("pods", "4 pods"),
+    ],
+)
+def test_what_a_quota_counts_has_a_name(counted: str, needs: str) -> None:
+    unit = GIB if "GiB" in needs else 1
+    quota = Quota(name="q", namespace="n", hard=Capacity({counted: Decimal(2 * unit)}), used=Capacity())
+    job = Capacity({counted: Decimal(4 * unit)})
+    found = nodes.preview(a_gang(Party(need=need(1))), [node("a", 4)], {}, counted=job, quotas=[quota])
+    assert found.reason.startswith(f"needs {needs}, the quota q of namespace n allows 2")
+
+
 parties = st.builds(Party, need=st.builds(need, st.integers(0, 3), st.integers(0, 3)))
 
 

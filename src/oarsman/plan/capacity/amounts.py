@@ -22,7 +22,7 @@ _MEASURED: Final = {
     "memory": Text("{n} GiB of memory"),
     "limits.memory": Text("{n} GiB of memory limits"),
     "ephemeral-storage": Text("{n} GiB of ephemeral-storage"),
-    "limits.ephemeral-storage": Text("{n} GiB of memory limits"),
+    "limits.ephemeral-storage": Text("{n} GiB of ephemeral-storage limits"),
 }
 _MOST_HOLDERS: Final = 3  # that are named
 
