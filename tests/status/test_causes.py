@@ -202,6 +202,11 @@ def test_a_rank_that_hydra_killed_for_its_abort_has_the_code_it_aborted_with(giv
     assert (cause.exit_code, cause.signal) == (code, None)
 
 
+def test_a_rank_that_repeats_what_another_said_did_not_abort() -> None:
+    cause = failed((ended(0, 3, 1), replace(ended(2, 137, 2), last_lines=(MPICH_ABORT,))), "")
+    assert (cause.rank, cause.exit_code) == (0, 3)
+
+
 def test_a_lost_host_explains_an_abort_of_a_rank_that_never_reported() -> None:
     lost = Lost(host="pi-worker-1", reason="Evicted", words="it was evicted")
     seen = Observed(launcher_lines=tuple(OPENMPI5_ABORT.splitlines()))
