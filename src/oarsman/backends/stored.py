@@ -124,15 +124,23 @@ class StoredBackend(Edits):
         if not job.mpi_path or job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may be being built, MPI and all
             return
         if engine == "ssh":
-            from oarsman.backends.ssh.backend import SshBackend
-
-            hosts = self if isinstance(self, SshBackend) else SshBackend(None, self._paths)
-            why = await hosts.no_mpi(job)
+            why = await self._no_mpi_on_hosts(job)
         else:
             why = await asyncio.to_thread(_no_mpi, job, environment, folder)
         if why is not None:
             hint = Text("name one that is there with --mpi, which also counts for a launch line with a path")
             raise UsageError(why, hint=hint)
+
+    async def _no_mpi_on_hosts(self, job: Job) -> str | None:
+        """Hosts that do not answer now may have it."""
+        from oarsman.control.host_state import known_inventories
+        from oarsman.engines.hosts.ssh.host_facts import mpi_not_there
+
+        stated = job.annotation(names.ANNOTATION_INVENTORY)
+        inventory_facts = await asyncio.to_thread(lambda: known_inventories(self._paths).of(stated))
+        if not inventory_facts.fresh:
+            await inventory_facts.look()
+        return mpi_not_there(job, await inventory_facts.for_mpi_of(job, inventory_facts.facts))
 
     def _wanted(self, job: Job) -> Job:
         """As it is kept."""

@@ -13,7 +13,7 @@ from oarsman import names
 from oarsman.backends.base import Fit, HostRecord, Preview
 from oarsman.backends.stored import StoredBackend
 from oarsman.control.host_state import known_inventories
-from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, mpi_not_there
+from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.engines.hosts.ssh.inventory_file import find, load
 from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
@@ -95,8 +95,3 @@ class SshBackend(StoredBackend):
         facts = {name: known[name] for name in set(fit.machines.values()) if name in known}
         facts = {**known, **await inventory_facts.for_mpi_of(job, facts)}
         return await asyncio.to_thread(capacity.preview, job, fit, inventory_facts, environment, facts)
-
-    async def no_mpi(self, job: Job) -> str | None:
-        """Why there can be no MPI for a job that names one by its path. Hosts that do not answer now may have it."""
-        inventory_facts = await self.inventory_facts(job)
-        return mpi_not_there(job, await inventory_facts.for_mpi_of(job, inventory_facts.facts))
