@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 import yaml
 from for_every import for_every
 
+import oarsman.manifest.crd
 from oarsman.manifest.crd import crd, text
 from oarsman.manifest.document import MPIJobV1, MPIJobV2beta1, Strict
 
@@ -33,6 +35,11 @@ ALL = {
 
 def test_the_file_in_the_tree_is_fresh() -> None:
     assert FILE.read_text(encoding="utf-8") == text(), "run `make manifests`"
+
+
+def test_the_module_writes_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(oarsman.manifest.crd.__file__), run_name="__main__")
+    assert capsys.readouterr().out == text()
 
 
 def test_the_file_is_the_definition() -> None:

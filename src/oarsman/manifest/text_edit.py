@@ -146,7 +146,7 @@ class _Editor:
         if span.target is not None:
             if not (self.keep_aliases and same(look(self.after, *span.target.path), new)):
                 self.replace(span, new, in_flow=in_flow, column=column)
-        elif isinstance(old, dict) and isinstance(new, dict) and (old or span.flow) and self.editable(span, new):
+        elif isinstance(new, dict) and (old or span.flow) and self.editable(span, new):
             self.mapping(span, old, new)
         elif isinstance(old, list) and isinstance(new, list) and new and span.items:
             self.sequence(span, old, new)
@@ -154,7 +154,7 @@ class _Editor:
             self.replace(span, new, in_flow=in_flow, column=column)
 
     def editable(self, span: Span, new: dict[str, Any]) -> bool:
-        """A block needs one member that stays; an empty pair of braces becomes a block if it can."""
+        """A mapping in a block needs one member that stays; an empty pair of braces becomes a block if it can."""
         return bool(span.entries) if span.flow else any(name in new or name == "<<" for name in span.entries)
 
     # -- mappings ----------------------------------------------------------------------------------------

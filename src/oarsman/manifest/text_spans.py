@@ -14,7 +14,7 @@ import yaml
 
 from oarsman.manifest.source import events
 
-_GAP = re.compile(r"(?:[\s,]|#[^\r\n]*)*")  # between two entries: white space, comments and commas
+_GAP = re.compile(r"(?:\s|#[^\r\n]*|[&!]\S*)*")  # before a dash: white space, comments, anchor and tag of the list
 
 
 @dataclass(slots=True, eq=False)
@@ -117,16 +117,10 @@ class _Walker:
             value = self.node(item, (*span.path, len(span.items)))
             start = value.start
             if not span.flow:
-                start = self.dash(place, value, first=not span.items, anchored=event.anchor is not None)
+                start = _GAP.match(self.text, place).end()  # type: ignore[union-attr]  # it matches everywhere
             span.items.append(SpanEntry(start, value))
             place = value.end
         self.close(item, span)
-
-    def dash(self, place: int, value: Span, *, first: bool, anchored: bool) -> int:
-        if first and anchored:
-            return self.text.rfind("-", 0, value.start)
-        found = _GAP.match(self.text, place)
-        return found.end() if found is not None and not first else place
 
     def close(self, event: Any, span: Span) -> None:
         """A block ends with its last member: the parser's own mark is behind comments and empty lines."""

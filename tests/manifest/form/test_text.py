@@ -103,6 +103,12 @@ EDITS: dict[str, tuple[str, str, Any, str]] = {
     ),
     "the quotes are kept": ('metadata:\n  name: "a"\n', "name", 'b"c', 'metadata:\n  name: "b\\"c"\n'),
     "single quotes are kept": ("metadata:\n  name: 'a'\n", "name", "it's", "metadata:\n  name: 'it''s'\n"),
+    "a letter that nobody sees needs double quotes": (
+        "metadata:\n  name: 'a'\n",
+        "name",
+        "b\tc",
+        'metadata:\n  name: "b\\tc"\n',
+    ),
     "CRLF": (
         "metadata:\r\n  name: a\r\n",
         "queue",
@@ -218,6 +224,15 @@ WORDS = (
             ["env", "mpirun"],
             "            command:\n            - env\n            - # it-self\n              mpirun\n",
         ),
+        *(
+            (
+                f"            command: {mark} # how-to\n            - # it-self\n              mpirun\n",
+                ["env", "mpirun"],
+                f"            command: {mark} # how-to\n            - env\n"
+                "            - # it-self\n              mpirun\n",
+            )
+            for mark in ("&words", "!!seq", "!!seq &words")
+        ),
         ("            command: mpirun\n", ["a", "-1"], '            command:\n            - a\n            - "-1"\n'),
     ],
 )
@@ -228,6 +243,7 @@ def test_words_come_and_go_and_the_others_keep_their_lines(old: str, words: list
 def test_the_first_key_behind_a_dash_goes_and_the_next_takes_its_place() -> None:
     text = _launcher("").replace("- name: a\n            image", "- image")
     text = text.replace("- image: b # last", "- image: b\n            name: a # stays")
+    text = text.replace("Launcher:", "Launcher: # stays, too")
     assert form.with_value(text, "image", "") == text.replace("- image: b\n            name", "- name")
 
 
