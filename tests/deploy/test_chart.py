@@ -290,11 +290,11 @@ def test_objects_are_named_after_the_release(release: str, values: Values, name:
 
 
 @pytest.mark.parametrize(
-    ("kubernetes", "api"), [("v1.16.0", "policy/v1beta1"), ("v1.20.9", "policy/v1beta1"), ("v1.21.0", "policy/v1")]
+    ("kubernetes", "group"), [("v1.16.0", "policy/v1beta1"), ("v1.20.9", "policy/v1beta1"), ("v1.21.0", "policy/v1")]
 )
-def test_the_disruption_budget_has_an_api_the_cluster_knows(kubernetes: str, api: str) -> None:
+def test_the_disruption_budget_has_an_api_the_cluster_knows(kubernetes: str, group: str) -> None:
     values = COMBINATIONS["a disruption budget"]
-    assert only(rendered(values, "--kube-version", kubernetes), "PodDisruptionBudget")["apiVersion"] == api
+    assert only(rendered(values, "--kube-version", kubernetes), "PodDisruptionBudget")["apiVersion"] == group
 
 
 def test_before_1_19_seccomp_is_an_annotation() -> None:
