@@ -13,6 +13,7 @@ from ssh_hosts import Rack
 
 from oarsman import names
 from oarsman.backends.base import JobRecord
+from oarsman.errors import UserError
 from oarsman.job.state import Status
 
 from ..machine import mpijob
@@ -48,12 +49,10 @@ def nodes(submitter: SshMachine, key: str) -> list[str]:
 def test_a_job_that_never_fits_is_refused_with_the_shortage(
     workers: int, slots: int, wanted: tuple[str, ...], submitter: SshMachine
 ) -> None:
-    record = submitter.until_finished(
+    with pytest.raises(UserError, match="can never start") as refused:
         submitter.submit(mpijob("big", ["mpirun", "hostname"], workers=workers, slots=slots))
-    )
-    failed = record.status.condition(names.FAILED)
-    assert failed is not None
-    assert all(words in failed.message for words in wanted), failed.message
+    assert all(words in str(refused.value) for words in wanted), refused.value
+    assert refused.value.exit_code == 2
 
 
 def test_jobs_that_do_not_fit_together_run_one_after_the_other_the_urgent_first(submitter: SshMachine) -> None:
