@@ -196,10 +196,10 @@ def test_gpus_are_handed_out_and_missing_ones_explained(machine_with: Callable[.
     document["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {
         "nvidia.com/gpu": 2
     }
-    key = machine.submit(document)
-    failed = machine.until_finished(key).status.condition(names.FAILED)
-    assert failed is not None
-    assert "asks for 4 GPUs, the machine has 3" in failed.message
+    path.write_text(json.dumps(document))
+    refused = machine.run("submit", str(path))
+    assert refused.returncode == 2
+    assert "asks for 4 GPUs, the machine has 3" in refused.stderr
 
 
 @pytest.mark.parametrize("mpi", ["openmpi5", "openmpi4", "mpich"])
