@@ -96,3 +96,18 @@ def test_no_more_hosts_are_gone_to_at_once_than_one_door_lets_in(
     (tmp_path / "none" / "ssh").symlink_to("/bin/false")
     found, _ = asyncio.run(try_ways(ssh, seen, {}))
     assert [name for name, each in found.items() if not each.within] == [], "whose clock was not read"
+
+
+def test_whoever_is_gone_before_the_mpirun_listens_leaves_none_behind(tmp_path: Path) -> None:
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(f'#!/bin/sh\necho $$ >{tmp_path}/started\nshift 2\nexec "$@"\n')
+    mpirun.chmod(0o755)
+    host = subprocess.Popen(["/bin/sh", str(SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert host.stdin is not None
+    assert host.stdout is not None
+    assert host.stdout.readline() == "ready\n"
+    host.stdin.write(f"listen {mpirun} tcp\n")
+    host.stdin.close()
+    host.stdout.close()  # as when the ssh is killed
+    host.wait(100)
+    assert not Path("/proc", (tmp_path / "started").read_text().strip()).exists()

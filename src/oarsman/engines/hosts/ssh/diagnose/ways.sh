@@ -10,6 +10,7 @@
 #
 # At the end of the input the mpirun is ended, with all that carries its mark.
 exec 2>/dev/null
+trap : PIPE # whoever asked may be gone before an answer: what was started for it is still to be ended
 LC_ALL=C # so that messages read the same everywhere
 export LC_ALL
 tab=$(printf '\t')
