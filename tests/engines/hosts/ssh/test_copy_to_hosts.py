@@ -148,7 +148,7 @@ async def interrupted(copying: asyncio.Future[Any], host: Host, stop: HalfWay, a
 
 
 ACTS: dict[str, Callable[[Host], object]] = {
-    "script": lambda host: host.sh("kill -9 $(ps -o pid= --user 5001)"),
+    "script": lambda host: host.sh("kill -9 $(ps -o pid= --user 5001) || :"),  # one may just have ended
     "power": lambda host: host.reboot(),
     "cable": lambda host: host.faults.cut(),
 }
