@@ -121,7 +121,8 @@ class StoredBackend(Edits):
 
     async def _check_mpi(self, job: Job, engine: str, environment: Mapping[str, str], folder: Path) -> None:
         """One that is named by its path has to be there: whoever names it wants no other."""
-        if not job.mpi_path or job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may be being built, MPI and all
+        being_built = job.annotation(names.ANNOTATION_ENVIRONMENT)  # MPI and all, perhaps
+        if not job.mpi_path or job.path_is_of_image or being_built:
             return
         if engine == "ssh":
             why = await self._no_mpi_on_hosts(job)

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -302,16 +302,21 @@ def test_one_that_talked_while_nobody_listened_ends_too(tmp_path: Path) -> None:
 
 
 def test_when_cancelled_ssh_ends_with_its_children(tmp_path: Path) -> None:
-    async def cancelled() -> None:
-        task = asyncio.create_task(pretend(tmp_path, STUCK.format(tmp_path)).run(PLAIN, "", timeout=600))
-        while not (tmp_path / "child").exists():  # noqa: ASYNC110 - a file has no event
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
+    asyncio.run(cancelled(pretend(tmp_path, STUCK.format(tmp_path)), there(tmp_path / "child")))
     assert not alive(tmp_path / "child")
+
+
+async def there(file: Path) -> None:
+    while not file.exists():  # noqa: ASYNC110, ASYNC240 - a file has no event
+        await asyncio.sleep(0.01)
+
+
+async def cancelled(ssh: Ssh, moment: Awaitable[None]) -> None:
+    task = asyncio.create_task(ssh.run(PLAIN, "", timeout=600))
+    await moment
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def test_when_cancelled_while_ssh_is_being_started_it_ends_with_its_children_too(
@@ -321,20 +326,12 @@ def test_when_cancelled_while_ssh_is_being_started_it_ends_with_its_children_too
 
     async def slow_start(*words: str, **options: Any) -> asyncio.subprocess.Process:
         process = await start(*words, **options)
-        while not (tmp_path / "child").exists():  # noqa: ASYNC110 - a file has no event
-            await asyncio.sleep(0.01)
+        await there(tmp_path / "child")
         return process
 
-    async def cancelled() -> None:
-        monkeypatch.setattr(asyncio, "create_subprocess_exec", slow_start)
-        script = STUCK.format(tmp_path).removeprefix("cat >/dev/null; ")  # nobody has told it anything yet
-        task = asyncio.create_task(pretend(tmp_path, script).run(PLAIN, "", timeout=600))
-        await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", slow_start)
+    script = STUCK.format(tmp_path).removeprefix("cat >/dev/null; ")  # nobody has told it anything yet
+    asyncio.run(cancelled(pretend(tmp_path, script), asyncio.sleep(0.01)))
     assert not alive(tmp_path / "child")
 
 
