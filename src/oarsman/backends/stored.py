@@ -32,7 +32,6 @@ from oarsman.manifest import job_checked_before, job_from_document
 from oarsman.plan.capacity import hosts, one_machine, queue
 from oarsman.plan.capacity.gang import asked_by
 from oarsman.plan.capacity.placement import Machine
-from oarsman.plan.reconcile import ours
 from oarsman.portal import in_thread
 from oarsman.status.codec import from_wire
 from oarsman.store import samples
@@ -170,7 +169,7 @@ class StoredBackend(Edits):
         """Refuses what could not start even if nothing else ran. No host is asked for this: what is not known of one
         is no reason, and is found out when the job is to start."""
         asks_nothing = engine != "ssh" and not any(asked_by(job).values())
-        if asks_nothing or not ours(job):
+        if asks_nothing or not job.is_ours:
             return
         machines, rules = self._site(job, engine)
         why = queue.Room(machines, (), rules).impossible(rules.gang_of(job, datetime.now(UTC), machines))

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 
 from oarsman import names
-from oarsman.control import environment_build
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import process
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, Problem, RetryableError
@@ -107,6 +106,8 @@ class LocalEnvironments:
     # -- changing ------------------------------------------------------------------------------------
     @in_thread
     def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
+        from oarsman.control import environment_build  # costly to load, and every call of the command loads this file
+
         check_name(wanted.name)
         python = environment_build.find(wanted.python)
         digest = digest_of(replace(wanted, image=None))  # images are not run here

@@ -26,7 +26,7 @@ from oarsman.job.observed import Observed
 from oarsman.job.state import Status
 from oarsman.manifest import job_from_document, salvaged
 from oarsman.plan.actions import Action, CreateWorker, DeleteJob, DeleteWorker, Event, Plan, Severity
-from oarsman.plan.reconcile import ours, reconcile, reject
+from oarsman.plan.reconcile import reconcile, reject
 from oarsman.status import conditions
 from oarsman.text.sentence import Text
 
@@ -210,7 +210,7 @@ class Reconciler(Generic[Stored]):
                 await self._write(record, None, plan, settled=True)
             return
         job, taken_away = _still_ours(job, record.status)
-        if not ours(job):
+        if not job.is_ours:
             await (self._remove(record) if record.deleting else self._records.leave(record))
             return
         site = self._site(record)
@@ -317,7 +317,7 @@ class Reconciler(Generic[Stored]):
 
 def _still_ours(job: Job, status: Status) -> tuple[Job, bool]:
     """managedBy cannot be changed once we have taken a job up: it would be run by two."""
-    if ours(job) or status.condition(names.CREATED) is None or status.observed_generation == 0:
+    if job.is_ours or status.condition(names.CREATED) is None or status.observed_generation == 0:
         return job, False
     return replace(job, run_policy=replace(job.run_policy, managed_by=None)), True
 

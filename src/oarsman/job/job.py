@@ -246,6 +246,11 @@ class Job:
         return self.launcher_path if not chosen else chosen if "/" in chosen else ""
 
     @property
+    def is_ours(self) -> bool:
+        """Whether it is left to us and nobody else (managedBy)."""
+        return self.run_policy.managed_by in (None, ManagedBy.US, ManagedBy.TRAINING_OPERATOR)
+
+    @property
     def path_is_of_image(self) -> bool:
         """Whether that path was written for the image that the job names. Elsewhere its MPI is whichever is there."""
         return bool(self.launcher.container.image) and not self.annotation(names.ANNOTATION_MPI)

@@ -14,7 +14,7 @@ from typing import Final
 
 from oarsman import names
 from oarsman.errors import Problem
-from oarsman.job.job import Job, ManagedBy
+from oarsman.job.job import Job
 from oarsman.job.launch import rewrite
 from oarsman.job.observed import Observed, Phase
 from oarsman.job.state import Cause, Status
@@ -37,16 +37,9 @@ from oarsman.plan.turn import Turn
 from oarsman.status import conditions
 from oarsman.text.sentence import Text, listed, sentences
 
-_OURS: Final = (None, ManagedBy.US, ManagedBy.TRAINING_OPERATOR)
-
-
-def ours(job: Job) -> bool:
-    """Whether it is left to us and nobody else (managedBy)."""
-    return job.run_policy.managed_by in _OURS
-
 
 def reconcile(job: Job, observed: Observed, now: datetime) -> Plan:
-    if not ours(job):
+    if not job.is_ours:
         return Plan(status=observed.status)
     turn = Turn(job=job, seen=observed, now=now, status=observed.status)
     for chapter in _AFTERWARDS if observed.status.finished else _STORY:

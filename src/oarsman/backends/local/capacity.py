@@ -36,7 +36,6 @@ from oarsman.plan.capacity.amounts import Capacity, total
 from oarsman.plan.capacity.gang import Placed
 from oarsman.plan.capacity.placement import Machine
 from oarsman.plan.capacity.queue import SiteRules
-from oarsman.plan.reconcile import ours
 
 _BETWEEN_LOOKS = 0.1  # seconds between two looks at the processor clocks, at least
 _STILL_NOW = 5.0  # a look that is older says nothing about now
@@ -93,7 +92,7 @@ def running_and_waiting(records: Sequence[JobRecord]) -> tuple[list[JobRecord], 
     """Of the unsettled jobs those that have room, and those that wait for it."""
     running, waiting = [], []
     for record in records:
-        if not ours(record.job):
+        if not record.job.is_ours:
             continue
         if record.status.start_time is not None and not _between_attempts(record.status):
             # also one that has ended and is being cleared away
