@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from oarsman.backends.local.follow import Listener, LocalChanges, Readable, Supe
 from oarsman.backends.local.logs import LocalLogs
 from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refusal
 from oarsman.engines.contract import HostUsage, UsageSample
-from oarsman.engines.hosts.core import installed_mpi, limits
+from oarsman.engines.hosts.core import cgroups, installed_mpi, limits
 from oarsman.engines.hosts.core.job_spec import find_spec
 from oarsman.errors import ConflictError, NotFoundError, UsageError, UserError
 from oarsman.job.job import Job
@@ -104,7 +104,13 @@ class StoredBackend(Edits):
             return stored
 
         await self._supervisor.ensure()
-        return await self._told(add)
+        record, told = await self._told(add), await asyncio.to_thread(self._limits_not_kept, job, engine)
+        return dataclasses.replace(record, limits=told)
+
+    def _limits_not_kept(self, job: Job, engine: str) -> str:
+        if not job.limits_memory:
+            return ""
+        return limits.not_kept(job, None if engine == "ssh" else cgroups.find(self._supervisor.pid()))
 
     def _checked(self, document: Mapping[str, Any], folder: Path) -> tuple[Job, str]:
         """The job, and the engine that runs it."""
@@ -325,7 +331,7 @@ class StoredBackend(Edits):
     def _whole(self, stored: StoredJob) -> JobRecord:
         """With what it was prepared with, which is in a file: too slow for a list."""
         record, spec = self._record(stored), find_spec(self._paths.job(stored.uid))
-        return record if spec is None else replace(record, mpi=spec.mpi, limits=load(spec.limits_told))
+        return record if spec is None else dataclasses.replace(record, mpi=spec.mpi, limits=load(spec.limits_told))
 
     def _job(self, stored: StoredJob) -> Job:
         """Those that go on are looked at again and again, and are kept; of those that ended there may be very many."""
@@ -344,7 +350,9 @@ class StoredBackend(Edits):
 
 
 def _as_stored(job: Job, stored: StoredJob) -> Job:
-    return replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner)
+    return dataclasses.replace(
+        job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner
+    )
 
 
 def _no_mpi(job: Job, environment: Mapping[str, str], folder: Path) -> str | None:

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 from oarsman import names
 from oarsman.cli import options
 from oarsman.cli.session import Session
-from oarsman.cli.text import t
+from oarsman.cli.text import of, t
 from oarsman.cli.verbs import Verb, option, together
 from oarsman.errors import ConflictError, ManifestError, Problem, UsageError, UserError
 from oarsman.manifest import builder
@@ -90,11 +90,14 @@ def hand_in(session: Session, document: dict[str, Any], *, replace: bool) -> Job
     if session.remote is None:
         current_folder()
     try:
-        return session.run(session.service.create(Create(document=document, replace=replace)))
+        view = session.run(session.service.create(Create(document=document, replace=replace)))
     except ConflictError as error:
         if not replace:
             error.hint = t("--replace takes the place of a job that has ended; --name gives this one another name")
         raise
+    if view.limits:
+        session.note(of(view.limits))
+    return view
 
 
 class WithCommand(Verb):

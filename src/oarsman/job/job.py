@@ -251,6 +251,10 @@ class Job:
         return self.run_policy.managed_by in (None, ManagedBy.US, ManagedBy.TRAINING_OPERATOR)
 
     @property
+    def limits_memory(self) -> bool:
+        return any(role and "memory" in role.container.resources.limits for role in (self.launcher, self.worker))
+
+    @property
     def path_is_of_image(self) -> bool:
         """Whether that path was written for the image that the job names. Elsewhere its MPI is whichever is there."""
         return bool(self.launcher.container.image) and not self.annotation(names.ANNOTATION_MPI)

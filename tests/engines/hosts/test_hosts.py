@@ -175,6 +175,21 @@ def test_a_memory_limit_that_was_hit_is_named(machine: Machine) -> None:
     assert "memory limit" in cause.summary
 
 
+def test_a_memory_limit_that_cannot_be_kept_is_told_before_the_job_starts(machine: Machine) -> None:
+    hidden = 'mount -t tmpfs none /sys/fs/cgroup || exit; exec "$@"'  # as on a machine where none can be made
+    prefix = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hidden, "sh")
+    wanted = ("-n", "1", "--memory", "64Mi", "--", "true")
+    for verb, name in (("submit", "later"), ("run", "now")):
+        done = machine.run(verb, "--name", name, *wanted, prefix=prefix)
+        told = done.stderr.splitlines()
+        assert told[:1] == ["memory limits are not enforced: no control group can be made here"], done
+    assert told[1].startswith("now succeeded")
+    machine.ok("wait", "later", prefix=prefix)
+    assert "Limits:     memory limits are not enforced" in machine.ok("describe", "later", prefix=prefix)
+    machine.run("delete", "now", "later", prefix=prefix)
+    machine.run("supervisor", "stop", prefix=prefix)
+
+
 def test_gpus_are_handed_out_and_missing_ones_explained(machine_with: Callable[..., Machine], tmp_path: Path) -> None:
     """The list of devices is a shim's here; which process sees which device is real."""
     bin_folder = tmp_path / "bin"
@@ -291,6 +306,15 @@ def test_files_of_a_job_are_as_readable_as_those_of_its_user(machine: Machine) -
         assert f"0{mask}" in machine.ok("run", str(path), prefix=shell)
         assert (machine.folder / "shared").stat().st_mode & 0o777 == 0o666 & ~int(mask, 8)
         (machine.folder / "shared").unlink()
+
+
+@pytest.mark.parametrize("mpi", ["openmpi5", "openmpi4", "mpich"])
+def test_functions_that_a_bash_has_exported_reach_the_ranks(mpi: str, machine_with: Callable[..., Machine]) -> None:
+    machine = machine_with(mpi)
+    exported = ("bash", "-c", 'greet() { echo "hello, $1"; }; export -f greet; exec "$@"', "bash")
+    for name, workers in (("one", "1"), ("two", "2")):
+        job = ["--name", name, "-n", "2", "--workers", workers, "--", "bash", "-c", "greet rank"]
+        assert machine.ok("run", "-q", "--no-tags", *job, prefix=exported).splitlines().count("hello, rank") == 2
 
 
 SHOWS_LIMITS = "echo $(ulimit -S -s) $(ulimit -S -n) $(nice) $(grep Cpus_allowed_list /proc/self/status | cut -f2)"

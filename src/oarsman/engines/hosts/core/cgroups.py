@@ -17,10 +17,10 @@ class Slices(NamedTuple):
     cpu: str = ""
 
 
-def find() -> Slices:
-    """Where this process may make groups of its own."""
+def find(pid: int | None = None) -> Slices:
+    """Where that process of ours, or this one, may make groups of its own."""
     own: dict[str, str] = {}
-    with contextlib.suppress(OSError), open("/proc/self/cgroup") as file:
+    with contextlib.suppress(OSError), open(f"/proc/{pid or 'self'}/cgroup") as file:
         for line in file:
             _number, controllers, path = line.rstrip("\n").split(":", 2)
             own |= dict.fromkeys(controllers.split(","), path)

@@ -12,6 +12,8 @@ import resource
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from oarsman.engines.hosts.core.cgroups import Slices
+from oarsman.job.job import Job
 from oarsman.text.sentence import Text, listed
 
 # As limits.conf calls them.
@@ -76,6 +78,15 @@ def told(wanted: Limits, given: Limits) -> str:
     if not list(given.cpus) == list(wanted.cpus) == list(own.cpus) == list(all_cpus()):
         parts.append(_told(Text("CPUs"), _ranges(given.cpus), _ranges(wanted.cpus)))
     return listed(parts)
+
+
+def not_kept(job: Job, slices: Slices | None) -> str:
+    """What whoever limited the job's memory has to know before it starts. None: on machines of others."""
+    if not job.limits_memory or (slices is not None and slices.memory):
+        return ""
+    if slices is None:
+        return Text("memory limits are not enforced: hosts are used as they are")
+    return Text("memory limits are not enforced: no control group can be made here")
 
 
 def _told(what: str, given: str, wanted: str) -> str:

@@ -25,7 +25,7 @@ from oarsman.engines.hosts.local import capacity
 from oarsman.engines.hosts.local.host import address_of
 from oarsman.job.job import Implementation, Job, Role, Volume, VolumeMount
 from oarsman.job.mpi import launcher_variables
-from oarsman.text.sentence import Text, dump
+from oarsman.text.sentence import Text, dump, sentences
 
 PRIVATE_MASTER_PORT = 29500  # PyTorch's own default; nobody else is on a private network
 # Left over from a launcher or a batch system around us; an MPI would believe them.
@@ -107,9 +107,8 @@ def remarks(job: Job, separation: Separation, slices: Slices) -> list[str]:
     )
     if not separation.names:
         notes.append(Text("all ranks run as one host, workers are names only: {why}", why=separation.trouble))
-    roles = [role for role in (job.launcher, job.worker) if role is not None]
-    if any("memory" in role.container.resources.limits for role in roles) and not slices.memory:
-        notes.append(Text("memory limits are not enforced: no control group can be made here"))
+    if said := limits.not_kept(job, slices):
+        notes.append(said)
     worker = job.worker.container.argv if job.worker is not None else ()
     if worker and os.path.basename(worker[0]) not in ("sshd", "sleep"):
         notes.append(Text("the worker's own command is not run: a worker is reached without sshd here"))
@@ -149,7 +148,8 @@ class LocalHostSpecs(HostSpecs):
     @property
     def _limits_told(self) -> str:
         wanted, given = self._wanted_limits, self._limits
-        return limits.told(wanted, given) if wanted is not None and given is not None else ""
+        told = limits.told(wanted, given) if wanted is not None and given is not None else ""
+        return sentences(filter(None, (told, limits.not_kept(self.job, self.slices))))
 
     @property
     def _cpus(self) -> int:

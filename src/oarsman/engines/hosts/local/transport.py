@@ -86,10 +86,10 @@ class LocalTransport:
             for mount in host.mounts:
                 if mount.make:
                     os.makedirs(mount.source, exist_ok=True)
-        start = shlex.join(shims.starter())
+        start, shell = shlex.join(shims.starter()), shims.shell_of(assignment.environment)
         commands = {"ssh": "ssh", "rsh": "ssh"} | {name: f"mpirun {name}" for name in SHIMMED}
         for name, shim in commands.items():
-            replace_file(f"{run_folder}/bin/{name}", f'#!/bin/sh\nexec {start} {shim} "$@"\n', mode=0o755)
+            replace_file(f"{run_folder}/bin/{name}", f'#!{shell}\nexec {start} {shim} "$@"\n', mode=0o755)
         write_spec(folder, spec)
 
     def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:

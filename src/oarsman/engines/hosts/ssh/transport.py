@@ -16,6 +16,7 @@ from pathlib import Path
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
+from oarsman.engines.hosts.core import limits
 from oarsman.engines.hosts.core.host_specs import hand_out_gpus, members_of
 from oarsman.engines.hosts.core.job_spec import JobSpec, SshHostSpec, find_spec, write_spec
 from oarsman.engines.hosts.core.journal_state import Seen
@@ -61,9 +62,8 @@ class SshTransport:
         notes: list[str] = []
         if image := job.launcher.container.image:
             notes.append(Text("image {image} is not pulled: the programs of the hosts run", image=image))
-        roles = [role for role in (job.launcher, job.worker) if role is not None]
-        if any("memory" in role.container.resources.limits for role in roles):
-            notes.append(Text("memory limits are not enforced: hosts are used as they are"))
+        if said := limits.not_kept(job, None):
+            notes.append(said)
         with contextlib.suppress(RetryableError):
             inventory_facts = self._facts_of(job)
             notes += [m.why_left_out for m in inventory_facts.machines() if m.left_out and inventory_facts.fresh]

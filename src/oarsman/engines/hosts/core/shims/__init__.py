@@ -6,8 +6,15 @@ can and nothing that is not in the standard library.
 
 import os
 import sys
+from collections.abc import Iterable
 
 
 def starter() -> list[str]:
     """How they are started: isolated, without site-packages, because it happens once per rank."""
     return [sys.executable, "-I", "-S", os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")]
+
+
+def shell_of(environment: Iterable[str]) -> str:
+    """The shell between mpirun and the ranks. A plain one drops functions that a bash has exported."""
+    functions = any(name.startswith("BASH_FUNC_") for name in environment)
+    return "/bin/bash" if functions and os.access("/bin/bash", os.X_OK) else "/bin/sh"

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, connect
+from oarsman.engines.hosts.core.shims import shell_of
 
 _TAKES_VALUE = frozenset("BbcDEeFIiJLlmOoPpQRSWw")
 LOST = 255
@@ -56,7 +57,7 @@ def run(words: Sequence[str]) -> int:
         channel = connect(path)
     except OSError as error:
         return _complain(f"ssh: connect to host {host}: {error.strerror}")
-    shell = ["/bin/sh", "-c", command] if command else ["/bin/sh"]
+    shell = [shell_of(os.environ), *(["-c", command] if command else [])]
     try:
         COMMANDS.send(channel, RunCommand(shell), [0, 1, 2])
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
