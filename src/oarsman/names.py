@@ -92,6 +92,7 @@ LABEL_INDEX: Final = "training.kubeflow.org/replica-index"
 ENV_ROLE: Final = "K_MPI_JOB_ROLE"  # launcher or worker
 ENV_JOB: Final = "OARSMAN_JOB"  # uid of the job; every process of a job carries it
 ENV_UMASK: Final = "OARSMAN_UMASK"  # of the user who submitted, kept with the environment
+ENV_INPUT: Final = "OARSMAN_STDIN"  # likewise: the socket at which its standard input is given out
 ENV_LIMITS: Final = "OARSMAN_LIMITS"  # likewise: of resources, niceness, processors
 ENV_HOST: Final = "OARSMAN_HOST"  # name of the host the process runs on
 

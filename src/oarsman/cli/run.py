@@ -49,11 +49,14 @@ _GOALS = click.Choice(("succeeded", "failed", "finished", "running", "suspended"
 def run_verb(session: Session, asked: JobInput, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
     from oarsman.cli.foreground import Foreground
     from oarsman.cli.logview import Printer
+    from oarsman.cli.standard_input import StandardInput
 
     document = asked.document(session, "run")
     printer = Printer(tags=not no_tags, split=True, timestamps=timestamps)
     job = Foreground(session=session, printer=printer, progress=StatusLine(wanted=not session.quiet))
-    with job.signals() as signals, printer:
+    here = session.remote is None and session.engine != "kube" and session.factory is None
+    unread = asked.shape is not None or "-" not in asked.words
+    with job.signals() as signals, printer, StandardInput(wanted=here and unread):
         view = hand_in(session, document, replace=replace)
         signals.waiting = False
         job.follow(view.summary.key)

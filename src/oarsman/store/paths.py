@@ -19,7 +19,7 @@ _ELSEWHERE = Text("point OARSMAN_STATE to a folder that you can write to")
 _SHORT_AND_PLAIN = re.compile(r"[-./\w]{1,13}", re.ASCII)
 
 
-def _short_temp() -> Path:
+def short_temp() -> Path:
     """A socket's path has room for 107 bytes, and Open MPI splits the path of its agent at spaces."""
     chosen = tempfile.gettempdir()
     plain = _SHORT_AND_PLAIN.fullmatch(chosen) or not os.access("/tmp", os.W_OK | os.X_OK)
@@ -67,7 +67,7 @@ class Paths:
         except OSError:
             # One per user and state folder, so that two of them never meet.
             mark = hashlib.sha256(f"{os.getuid()} {self.state}".encode(errors="surrogateescape")).hexdigest()[:10]
-            return _short_temp() / f"oarsman-{mark}"
+            return short_temp() / f"oarsman-{mark}"
 
     @property
     def _run_link(self) -> Path:

@@ -44,9 +44,10 @@ def inside_a_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "OARSMAN_RANK": "RANK",
     }.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(mpirun, "_hand_over_input", lambda: "n")
 
 
-def label(through: str = "oe", master: str = "a-worker-0", survives: str = "0") -> str:
+def label(through: str = "oen", master: str = "a-worker-0", survives: str = "0") -> str:
     return f"2:{os.getpid()}:{through}:{master}:29500:{survives}"
 
 
@@ -86,6 +87,12 @@ def test_a_version_question_is_passed_on_as_it_is() -> None:
 def test_ranks_may_fail_where_the_user_wants_to_survive_that() -> None:
     assert label(survives="1") in mpirun.compose("mpirun", ["--with-ft", "ulfm", "-n", "2", "app"])
     assert label(survives="0") in mpirun.compose("mpirun", ["-n", "2", "app", "--mode", "continuous"])
+
+
+@pytest.mark.usefixtures("inside_a_job")
+@pytest.mark.parametrize("words", [["--stdin", "all"], ["-s", "1"], ["-stdin=1"]])
+def test_a_user_who_says_which_rank_has_the_input_decides_about_it(words: list[str]) -> None:
+    assert label(through="oei") in mpirun.compose("mpirun", [*words, "-n", "2", "app"])
 
 
 def test_output_goes_through_mpirun_unless_it_ends_in_the_launchers_log(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ FACTS = LaunchFacts(
     names={"j-worker-1": "10.0.0.2"},
     output="/tmp/x/run/o",
 )
-RANK = ["/bin/sh", "/tmp/x/rank.sh", "1:w:0", "10.0.0.1", "2222"]
+RANK = ["/bin/sh", "/tmp/x/rank.sh", "1:w:0", "input=first", "10.0.0.1", "2222"]
 
 
 def composed(*words: str, own: str = "oe", name: str = "mpirun", **facts: Any) -> Composed:

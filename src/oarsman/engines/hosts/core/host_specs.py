@@ -55,6 +55,7 @@ class HostSpecs(ABC):
             silence=self._silence,
             hosts={member: self._host(member) for member in members_of(job)},
             gpus=self.gpus,
+            stdin=self.environment.get(names.ENV_INPUT, ""),
         )
 
     @property

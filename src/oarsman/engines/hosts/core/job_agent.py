@@ -40,7 +40,9 @@ class JobAgent:
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     hosts: Hosts = field(default_factory=Hosts)
     launcher: Launcher | None = None
-    waiting_attempt: int | None = None  # of a launcher that was ordered before its host was up
+    waiting_attempt: int | None = None  # of a launcher that was ordered before its host was up, or its input there
+    giver: socket.socket | None = None  # from which the input will come
+    stdin: int | None = None  # of the next launcher
     listeners: set[socket.socket] = field(default_factory=set)  # supervisors
     output_seen: int = 0  # newest attempt that has written something
     ending: bool = False
@@ -94,6 +96,8 @@ class JobAgent:
 
     def _serve(self, caller: socket.socket) -> None:
         message, fds = messages.CALLS.receive(caller)
+        if isinstance(message, messages.GiveInput) and fds and self.launcher is not None:
+            self.launcher.inputs[message.world] = fds.pop()
         for fd in fds:
             os.close(fd)
         match message:
@@ -103,6 +107,12 @@ class JobAgent:
                 self.journal.note(message)
             case RankStarted():
                 self._note(self.ranks.started(caller, message))
+                if message.rank == 0 and self.launcher is not None and self.launcher.feed is not None:
+                    self.launcher.feed_rank(self.network.socket_path(message.host))
+            case messages.TakeInput(world):
+                self._give_input(caller, world)
+            case messages.GiveInput():
+                pass
             case FirstOutput():
                 self._saw_output(message.attempt)
             case RankEnded():
@@ -110,6 +120,13 @@ class JobAgent:
             case _:
                 with contextlib.suppress(OSError):
                     messages.ANSWERS.send(caller, self._obey(caller, message))
+
+    def _give_input(self, caller: socket.socket, world: str) -> None:
+        fd = self.launcher.inputs.pop(world, None) if self.launcher is not None else None
+        with contextlib.suppress(OSError):
+            messages.ANSWERS.send(caller, messages.Done("take-input"), [] if fd is None else [fd])
+        if fd is not None:
+            os.close(fd)
 
     def _hang_up(self, caller: socket.socket) -> None:
         # A rank whose shim was killed says nothing more; that silence is its end.
@@ -262,6 +279,9 @@ class JobAgent:
         if name not in self.hosts or not self.hosts[name].up:
             self.waiting_attempt = attempt
             return
+        if self._waits_for_input():
+            self.waiting_attempt = attempt
+            return
         try:
             self.launcher = Launcher.start(
                 attempt,
@@ -270,16 +290,35 @@ class JobAgent:
                 socket_path=self.network.socket_path(name),
                 logs=self._logs(attempt),
                 host_of=self._host_of if self.spec.elsewhere else None,
+                stdin=self.stdin,
+                for_rank=self.spec.elsewhere and self.spec.launcher_is_mpirun,
             )
         except (ConnectionError, FileNotFoundError):  # its host is gone, which is noticed next
             self.waiting_attempt = attempt
             return
-        self.waiting_attempt = None
+        self.waiting_attempt = self.stdin = None
         self.ranks.clear()
         self._watch(self.launcher.channel, self._launcher_says)
         for fd in self.launcher.streams:
             self._watch(fd, self._pump)
         self._note(journal.LauncherStarted(attempt))
+
+    def _waits_for_input(self) -> bool:
+        """Whoever gives it may be halted. It is given once: for a later attempt nobody is there, and it has none."""
+        if self.giver is None and self.stdin is None and self.spec.stdin:
+            with contextlib.suppress(OSError):
+                self.giver = messages.connect(self.spec.stdin)
+                self._watch(self.giver, self._take_input)
+        return self.giver is not None
+
+    def _take_input(self, giver: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            self.stdin = next(iter(socket.recv_fds(giver, 1, 1)[1]), None)
+        self.selector.unregister(giver)
+        giver.close()
+        self.giver = None
+        if self.waiting_attempt is not None:
+            self._start_launcher(self.waiting_attempt)
 
     def _pump(self, fd: int) -> None:
         assert self.launcher is not None

@@ -129,6 +129,7 @@ class JobSpec(NamedTuple):
     hosts: Mapping[str, HostSpec]
     gpus: Mapping[str, Sequence[str]] = {}  # by host
     transport: str = "local"
+    stdin: str = ""  # the socket at which its standard input is given out, once; nobody is there: it has none
     # on this machine
     separation: Separation = Separation()
     network: str = "host"  # or "private"

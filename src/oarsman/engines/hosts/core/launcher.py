@@ -45,12 +45,24 @@ class Launcher:
     hosts: tuple[str, ...] = ()  # by rank, where they are elsewhere
     swept: bool = False  # what it left behind on the hosts was ended
     unrecorded: bool = False  # its log could not be written, which was said
+    inputs: dict[str, int] = field(default_factory=dict)  # by world, for its rank 0
+    feed: int | None = None  # likewise, of a launcher elsewhere
+    feeding: socket.socket | None = None  # the command that does it
 
     @classmethod
     def start(
-        cls, attempt: int, argv: Sequence[str], *, host: str, socket_path: str, logs: str, host_of: HostOf | None
+        cls,
+        attempt: int,
+        argv: Sequence[str],
+        *,
+        host: str,
+        socket_path: str,
+        logs: str,
+        host_of: HostOf | None,
+        stdin: int | None,
+        for_rank: bool,
     ) -> Launcher:
-        """host_of: where a rank runs; needed if the ranks are elsewhere."""
+        """host_of: where a rank runs; needed if the ranks are elsewhere. for_rank: the input is not for itself."""
         os.makedirs(logs, exist_ok=True)
         relayed = RankLogs(logs, host_of) if host_of is not None else None
         launcher = cls(attempt, messages.connect(socket_path), {}, relayed)
@@ -66,11 +78,25 @@ class Launcher:
             ends.append(write)
         pipes = ":".join(str(os.fstat(end).st_ino) for end in ends)  # how a shim knows where its output goes
         environment = {"OARSMAN_ATTEMPT": str(attempt), "OARSMAN_LAUNCHER_PIPES": pipes}
-        quiet = os.open(os.devnull, os.O_RDONLY)
-        COMMANDS.send(launcher.channel, RunCommand(argv, environment), [quiet, *ends])
-        for fd in (quiet, *ends):
+        if for_rank and stdin is not None:
+            launcher.feed, stdin = stdin, None
+            environment["OARSMAN_FEED"] = "1"
+        stdin = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
+        COMMANDS.send(launcher.channel, RunCommand(argv, environment), [stdin, *ends])
+        for fd in (stdin, *ends):
             os.close(fd)
         return launcher
+
+    def feed_rank(self, socket_path: str) -> None:
+        """Rank 0 has started elsewhere, and waits for its input there; see rank.sh."""
+        assert self.feed is not None
+        quiet, stdin, self.feed = os.open(os.devnull, os.O_RDWR), self.feed, None
+        with contextlib.suppress(OSError):  # its host is gone
+            self.feeding = messages.connect(socket_path)
+            command = RunCommand(["/bin/sh", "-c", 'exec cat >"$OARSMAN_RUN/in"'])
+            COMMANDS.send(self.feeding, command, [stdin, quiet, quiet])
+        os.close(stdin)
+        os.close(quiet)
 
     def listen(self) -> bool:
         """Take its host's next word; True when that was its end."""
@@ -122,6 +148,11 @@ class Launcher:
 
     def close(self) -> None:
         """No more will come."""
+        for fd in (*self.inputs.values(), *([] if self.feed is None else [self.feed])):
+            os.close(fd)
+        self.inputs.clear()
+        if self.feeding is not None:
+            self.feeding.close()
         if self.relayed is not None:
             self.relayed.finish()
 

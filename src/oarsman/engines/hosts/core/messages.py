@@ -180,12 +180,26 @@ class RankEnded(NamedTuple):
     at: float | None = None
 
 
-RankMessage = WorldStarted | RankStarted | FirstOutput | RankEnded
+class GiveInput(NamedTuple):
+    """With the standard input of a launcher beside it, for its rank 0."""
+
+    world: str
+
+
+class TakeInput(NamedTuple):
+    """It is beside the answer."""
+
+    world: str
+
+
+RankMessage = WorldStarted | RankStarted | FirstOutput | RankEnded | GiveInput | TakeInput
 RANK_KINDS: Mapping[str, type[RankMessage]] = {
     "words": WorldStarted,
     "rank": RankStarted,
     "output": FirstOutput,
     "exit": RankEnded,
+    "give-input": GiveInput,
+    "take-input": TakeInput,
 }
 RANKS = Codec[RankMessage](RANK_KINDS)
 

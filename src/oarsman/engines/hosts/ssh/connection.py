@@ -46,6 +46,12 @@ def start_ssh(argv: Sequence[str], out: int, err: int) -> subprocess.Popen[bytes
     )
 
 
+def start_feeder(source: int, ssh: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Hands on, behind the script, what the command is to read. A process: what is read may be anything, also a file,
+    which no selector takes."""
+    return subprocess.Popen(["cat"], stdin=source, stdout=ssh, stderr=subprocess.DEVNULL, preexec_fn=_in_child)
+
+
 def _in_child() -> None:
     process.restore_signals()
     signal.set_wakeup_fd(-1)

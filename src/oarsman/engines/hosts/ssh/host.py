@@ -41,6 +41,7 @@ from oarsman.engines.hosts.ssh.connection import (
     RemoteRanks,
     exit_told,
     member_of,
+    start_feeder,
     start_ssh,
 )
 from oarsman.engines.hosts.ssh.inventory import SshHost
@@ -57,6 +58,7 @@ _UP_SECONDS = 60.0  # from the first word of ssh to that of the host agent
 @dataclass(slots=True)
 class SshCommand(Command):
     ssh: subprocess.Popen[bytes] = field(kw_only=True)
+    feeder: subprocess.Popen[bytes] | None = None  # hands its input on
 
 
 @dataclass(kw_only=True)
@@ -245,17 +247,25 @@ class RemoteHost(Host[SshCommand]):
     def _start(self, caller: socket.socket, command: RunCommand, fds: Sequence[int]) -> None:
         self.started += 1
         self.attempt = command.env.get("OARSMAN_ATTEMPT", self.attempt)
+        reads = not os.path.samestat(os.fstat(fds[0]), os.stat(os.devnull))
         script = scripts.command(
-            command.argv, run=self.spec.run, number=self.started, folder=self.spec.folder, variables=command.env
+            command.argv,
+            run=self.spec.run,
+            number=self.started,
+            folder=self.spec.folder,
+            variables=command.env,
+            reads=reads,
         )
         ssh = start_ssh(self.spec.ssh.command, fds[1], fds[2])
-        for fd in fds:
-            os.close(fd)
+        new = self.commands[self.started] = SshCommand(self.started, caller, ssh=ssh)
         assert ssh.stdin is not None
         with contextlib.suppress(OSError):
             ssh.stdin.write(scripts.line(script))
+            ssh.stdin.flush()
+            new.feeder = start_feeder(fds[0], ssh.stdin) if reads else None
             ssh.stdin.close()
-        self.commands[self.started] = SshCommand(self.started, caller, ssh=ssh)
+        for fd in fds:
+            os.close(fd)
 
     def _signal(self, command: Command, number: signal.Signals) -> None:
         self._order("kill", number.name[3:], str(command.number))
@@ -280,6 +290,9 @@ class RemoteHost(Host[SshCommand]):
         if self.connection is not None and (code := self.connection.ended()) is not None:
             self._connection_ended(code, self.connection.words)
         for command in [each for each in self.commands.values() if each.ssh.poll() is not None]:
+            if command.feeder is not None:
+                command.feeder.kill()
+                command.feeder.wait()
             self._ended(command, exit_told(command.ssh.returncode))
 
     # -- time and the end ----------------------------------------------------------------------------------

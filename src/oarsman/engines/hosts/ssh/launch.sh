@@ -21,7 +21,9 @@ export OARSMAN_LAUNCHING=1
 here() { # here DESCRIPTOR LETTER: whether this stream ends in the job's own log, perhaps in that of the other one
     case $(readlink "/proc/$$/fd/$1") in "$OARSMAN_OUT" | "$OARSMAN_ERR") echo "$2" ;; esac
 }
-ask launch "$(here 1 o)$(here 2 e)" "${name##*/}" "$@"
+input=''
+[ "$(readlink "/proc/$$/fd/0")" != /dev/null ] || input=n
+ask launch "$(here 1 o)$(here 2 e)$input${OARSMAN_FEED:+f}" "${name##*/}" "$@"
 read -r _ words <&4
 exec 4>&-
 rm -f "$OARSMAN_RUN/a/$$"

@@ -1,9 +1,13 @@
 #!/bin/sh
-# rank.sh LABEL MASTER PORT PROGRAM...: starts one rank, says who and where it is, reports its end.
-# The launcher and the MPI library see an ordinary process: same standard input, same signals, same exit.
+# rank.sh LABEL input=WHO MASTER PORT PROGRAM...: starts one rank, says who and where it is, reports its end.
+# The launcher and the MPI library see an ordinary process: same signals, same exit.
+# WHO reads what the launcher hands on: all, first (rank 0 alone), none. With "feed" the job agent itself feeds rank 0, once
+# it knows where that is: of what Open MPI 5 hands on the end never comes.
 # Before this text stand slots (of each host of the job) and runs (the folders of those that are on this machine).
 # shellcheck disable=SC2154
-label=$1 master=$2 port=$3
+label=$1 input=first
+case $2 in input=*) input=${2#input=} && shift ;; esac # an older job agent does not say it
+master=$2 port=$3
 shift 3
 export RANK="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" WORLD_SIZE="${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE:-1}}"
 export LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-0}}"
@@ -18,7 +22,13 @@ done
 export LOCAL_WORLD_SIZE="${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"
 export MASTER_ADDR="${MASTER_ADDR:-$master}" MASTER_PORT="${MASTER_PORT:-$port}"
 say() { [ ! -p "$OARSMAN_RUN/up" ] || echo "$*" >"$OARSMAN_RUN/up"; }
+case $input/$RANK in feed/0) rm -f "$OARSMAN_RUN/in" && mkfifo "$OARSMAN_RUN/in" || input=none ;; esac
 say "rank $label $RANK $WORLD_SIZE $LOCAL_RANK $$"
+case $input/$RANK in
+feed/0) exec <"$OARSMAN_RUN/in" ;; # waits until it is fed
+all/* | first/0) ;;
+*) exec </dev/null ;;
+esac
 trap : TERM INT HUP # they reach the whole group; we stay to tell how the program took them
 exec 3>&2 2>/dev/null # how the program ended is not for this shell to remark on in the program's name
 if command -v "$1" >/dev/null; then

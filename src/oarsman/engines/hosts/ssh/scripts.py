@@ -11,7 +11,7 @@ from pathlib import Path
 
 from oarsman import names
 from oarsman.engines.hosts.core.job_spec import LaunchFacts
-from oarsman.engines.hosts.core.shims.mpirun import corrected, shapes_output, survives
+from oarsman.engines.hosts.core.shims.mpirun import corrected, shapes_output, shares_input, survives
 from oarsman.job import launch
 
 # What ssh is asked to run: plain enough for every login shell. The first line of input is the script itself.
@@ -39,8 +39,11 @@ def line(text: str) -> bytes:
     return (_escaped(text) + "\n").encode("utf-8", "surrogateescape")
 
 
-def command(argv: Sequence[str], *, run: str, number: int, folder: str, variables: Mapping[str, str]) -> str:
-    """A command of the job, as a script: in its folder, with its variables, known by its number.
+def command(
+    argv: Sequence[str], *, run: str, number: int, folder: str, variables: Mapping[str, str], reads: bool = False
+) -> str:
+    """A command of the job, as a script: in its folder, with its variables, known by its number; and with what comes
+    behind the script as its input, if it reads.
 
     The shell stays to tell how the command ended: of a signal ssh itself says nothing.
     """
@@ -52,7 +55,7 @@ def command(argv: Sequence[str], *, run: str, number: int, folder: str, variable
         f"{exports(variables)}"
         'export OARSMAN_OUT="$(readlink /proc/$$/fd/1)" OARSMAN_ERR="$(readlink /proc/$$/fd/2)"\n'
         "trap : TERM INT HUP\n"
-        f"{shlex.join(argv)} </dev/null\n"
+        f"{shlex.join(argv)}{'' if reads else ' </dev/null'}\n"
         f"code=$?; rm -f {run}/p/{number}; exit $code\n"
     )
 
@@ -98,7 +101,8 @@ class Composed:
 def compose(
     name: str, words: Sequence[str], facts: LaunchFacts, *, attempt: str, world: str, port: str, own: str
 ) -> Composed:
-    """`own` names the streams ("o", "e") that end in the job's log; what goes elsewhere is left as it is."""
+    """`own` names the streams ("o", "e") that end in the job's log; what goes elsewhere is left as it is. It also says
+    how rank 0 gets its input: "f" from the job agent, "n" not at all, and otherwise the launcher hands it on."""
     hydra = not facts.family.startswith("Open MPI")
     words = corrected(name, words, family=facts.family, rewrite=facts.rewrite)
     asked = launch.words_that_place(
@@ -112,15 +116,22 @@ def compose(
     placement = launch.expected_placement(line, facts.machines, facts.slots, hydra=hydra or None) if line else None
     master = (placement or facts.machines)[0]
     label = f"{attempt}:{world}:{int(survives(options))}"
-    words = launch.with_wrapper(words, [*facts.rank, label, master, port])
+    words = launch.with_wrapper(words, [*facts.rank, label, _input(own, options), master, port])
     if facts.family.startswith("Intel"):
         words = _by_machinefile(line, words, f"{facts.etc}/{names.HOSTFILE}")
-    tagged = own == "oe" and line is not None and not shapes_output(options)
+    tagged = own.startswith("oe") and line is not None and not shapes_output(options)
     if tagged and facts.output:
         words = ["--output-filename", f"{facts.output}/{world}:nocopy", *words]
     elif tagged:
         words = [*(_HYDRA_TAGS if hydra else ("--tag-output",)), *words]
     return Composed(words, placement or (), tagged and hydra, asked)
+
+
+def _input(own: str, options: Sequence[str]) -> str:
+    """For rank.sh."""
+    if shares_input(options):
+        return "input=all"
+    return "input=" + {"f": "feed", "n": "none"}.get(own[-1:], "first")
 
 
 def _by_machinefile(line: launch.LaunchLine | None, words: list[str], hostfile: str) -> list[str]:

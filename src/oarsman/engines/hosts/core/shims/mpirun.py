@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from oarsman.engines.hosts.core import process
-from oarsman.engines.hosts.core.messages import RANKS, WorldStarted, connect
+from oarsman.engines.hosts.core.messages import RANKS, GiveInput, RankMessage, WorldStarted, connect
 from oarsman.job import launch
 
 # With these mpirun itself decides what the output looks like, so it has to see it.
@@ -25,6 +25,9 @@ _SHAPES_OUTPUT = (
 
 # With these the user wants the other ranks to go on when one fails.
 _SURVIVES = ("with-ft", "enable-recovery", "continuous", "disable-auto-cleanup")
+
+# With these the user says which rank has the input, and mpirun itself hands it on.
+_SHARES_INPUT = ("stdin", "s")
 
 _BEEN_HERE = "OARSMAN_LAUNCHING"
 
@@ -44,8 +47,16 @@ def real(name: str) -> str:
     return shutil.which(name, path=path) or name
 
 
+def _has(options: Sequence[str], names: Sequence[str]) -> bool:
+    return any(option.lstrip("-").partition("=")[0] in names for option in options if option.startswith("-"))
+
+
 def shapes_output(options: Sequence[str]) -> bool:
-    return any(option.lstrip("-").partition("=")[0] in _SHAPES_OUTPUT for option in options if option.startswith("-"))
+    return _has(options, _SHAPES_OUTPUT)
+
+
+def shares_input(options: Sequence[str]) -> bool:
+    return _has(options, _SHARES_INPUT)
 
 
 def survives(options: Sequence[str]) -> bool:
@@ -91,7 +102,7 @@ def compose(name: str, words: Sequence[str]) -> list[str]:
     placement = launch.expected_placement(line, hosts, slots) if line is not None else None
     master = placement[0] if placement else (hosts[0] if hosts else "localhost")
     options = line.options if line is not None else ()
-    through = streams_to_pass(options)
+    through = streams_to_pass(options) + ("i" if shares_input(options) else _hand_over_input())
     port = os.environ.get("OARSMAN_MASTER_PORT", "")
     label = f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{port}:{int(survives(options))}"
     wrapper = [*os.environ["OARSMAN_RANK"].split("\n"), label]
@@ -101,10 +112,28 @@ def compose(name: str, words: Sequence[str]) -> list[str]:
 
 def _announce(words: Sequence[str]) -> None:
     """Its ranks are compared with these words. Where no host has a name of its own, there is nothing to compare."""
-    if os.environ.get("OARSMAN_PLAIN") == "1":
-        return
+    if os.environ.get("OARSMAN_PLAIN") != "1":
+        _tell(WorldStarted(words, int(os.environ["OARSMAN_ATTEMPT"]), str(os.getpid())))
+
+
+def _hand_over_input() -> str:
+    """Rank 0 will have our standard input itself, see rank.py; "n": there is none."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        if os.path.samestat(os.fstat(0), os.fstat(nothing)):
+            return "n"
+        _tell(GiveInput(str(os.getpid())), 0)
+        os.dup2(nothing, 0)
+        return ""
+    except OSError:  # it is closed
+        return "n"
+    finally:
+        os.close(nothing)
+
+
+def _tell(message: RankMessage, *fds: int) -> None:
     with contextlib.suppress(OSError), connect(f"{os.environ['OARSMAN_RUN']}/k") as agent:
-        RANKS.send(agent, WorldStarted(words, int(os.environ["OARSMAN_ATTEMPT"]), str(os.getpid())))
+        RANKS.send(agent, message, fds)
 
 
 def main() -> None:

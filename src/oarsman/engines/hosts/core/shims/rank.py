@@ -4,7 +4,8 @@
 
 The launcher and the MPI library see an ordinary process: same standard input, same signals, same exit. THROUGH names
 the streams ("o", "e", "oe" or "") that must also flow through mpirun, because the user sends mpirun's output somewhere;
-all others go straight to the log files, which is faster. SURVIVES is 1 if the others may go on when this rank fails.
+all others go straight to the log files, which is faster. With "n" in it mpirun has no standard input, with "i" it hands
+it on itself. SURVIVES is 1 if the others may go on when this rank fails.
 
 Three processes share the work. The first, which the launcher started, waits for the second, the user's program. The
 third keeps the output, in a session of its own: a launcher that kills the first two (Hydra does so the moment a rank
@@ -26,7 +27,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
 from oarsman.engines.hosts.core import log_lines, process
-from oarsman.engines.hosts.core.messages import RANKS, FirstOutput, RankEnded, RankMessage, RankStarted, connect
+from oarsman.engines.hosts.core.messages import (
+    ANSWERS,
+    RANKS,
+    FirstOutput,
+    RankEnded,
+    RankMessage,
+    RankStarted,
+    TakeInput,
+    connect,
+)
 from oarsman.text.sentence import Text
 
 # rank, size, local rank, local size; the first launcher that set its rank variable started us
@@ -209,9 +219,23 @@ def _streams(who: Who, through: str, logs: str) -> tuple[list[OutputStream], int
     return streams, out_write, err_write
 
 
-def _become(argv: Sequence[str], environment: dict[str, str], out: int, err: int) -> NoReturn:
+def _input(agent: socket.socket | None, world: str, rank: int, through: str) -> int:
+    """What mpirun itself was given, for rank 0, and nothing for the others. Launchers are not asked to hand it on: of
+    Open MPI 5's the end never comes, and of Hydra's the other ranks wait for ever."""
+    if "i" in through:
+        return os.dup(0)
+    if agent is not None and rank == 0 and "n" not in through:
+        with contextlib.suppress(OSError):
+            RANKS.send(agent, TakeInput(world))
+            for fd in ANSWERS.receive(agent)[1]:
+                return fd
+    return os.open(os.devnull, os.O_RDONLY)
+
+
+def _become(argv: Sequence[str], environment: dict[str, str], given: int, out: int, err: int) -> NoReturn:
     """The second process: the program."""
     try:
+        os.dup2(given, 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
         process.restore_signals()
@@ -269,9 +293,11 @@ def main() -> None:
         reason = Text("its log could not be opened: {why}", why=error.strerror)
         recording.say(RankEnded(_LOG_TROUBLE, reason=reason))
         os._exit(_LOG_TROUBLE)
+    given = _input(agent, world, who.rank, through)
     recording.program = os.fork()
     if recording.program == 0:
-        _become(sys.argv[2:], environment_of(who, master, port), out, err)
+        _become(sys.argv[2:], environment_of(who, master, port), given, out, err)
+    os.close(given)
     recording.status, tell = os.pipe()
     recorder = os.fork()
     if recorder == 0:
