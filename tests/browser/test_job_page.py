@@ -120,6 +120,18 @@ def test_a_clone_gets_its_name_and_runs(server: Served, opened: Opened) -> None:
     expect(page.get_by_role("log")).to_contain_text("said by each")
 
 
+def test_a_progress_bar_moves_in_the_log(opened: Opened, server: Served, tmp_path: Path) -> None:
+    draws = f"printf '\\r1 of 2'; until test -e {tmp_path}/go; do sleep 0.1; done; printf '\\r2 of 2'; sleep 600"
+    oarsman(server, "submit", "-n", "1", *LITTLE, "--name", "bar", "--", "sh", "-c", draws)
+    log = opened("/jobs/default/bar?tab=Logs").get_by_role("log")
+    expect(log).to_contain_text("1 of 2")
+    (tmp_path / "go").touch()
+    expect(log).to_contain_text("2 of 2")
+    expect(log).not_to_contain_text("1 of 2")
+    oarsman(server, "stop", "bar")
+    expect(log.locator(".oarsman-log-line", has_text="2 of 2")).to_have_count(1)
+
+
 def test_each_attempt_has_its_log_and_the_manifest_is_shown_as_given_and_completed(
     server: Served, opened: Opened, tmp_path: Path
 ) -> None:

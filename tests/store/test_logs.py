@@ -45,12 +45,55 @@ def test_lines_come_out_as_they_went_in_however_they_were_cut(
             recorder.feed(chunk.encode())
     recorder.finish()
     whole = "".join(chunks)
-    shown = whole.replace("\0", "")  # some launchers write one in the middle of a message
-    expected = shown.removesuffix("\n").split("\n") if whole else []
+    expected = whole.removesuffix("\n").split("\n") if whole else []
     found = read(folder / logs.MERGED)
     assert [line.text for line in found] == expected
     assert {(line.rank, line.host, line.stream) for line in found} <= {(3, "a-worker-1", "out")}
     assert (folder / "rank-3.out").read_bytes() == whole.encode()
+
+
+@pytest.mark.parametrize(
+    ("chunks", "lines"),
+    [
+        ([b"1%\r2%\r3%\n"], ["3%"]),
+        ([b"1%\r", b"2%\r", b"3%\r", b"\n", b"next\n"], ["3%", "next"]),
+        ([b"\r1%", b"\r2%", b"\n"], ["2%"]),
+        ([b"one\r\n", b"two\r", b"\nthree\r\r\n"], ["one", "two", "three"]),
+        ([b"before\n1%\r2%"], ["before", "2%"]),
+        ([b"a\0b\n"], ["a\0b"]),
+    ],
+)
+def test_of_a_line_that_was_written_over_the_last_state_is_kept(
+    tmp_path: Path, chunks: list[bytes], lines: list[str]
+) -> None:
+    recorder = Recorder(str(tmp_path), rank="0", host="h", stream="out", merge=True)
+    for chunk in chunks:
+        recorder.feed(chunk)
+    recorder.finish()
+    assert [line.text for line in read(tmp_path / logs.MERGED)] == lines
+    assert (tmp_path / "rank-0.out").read_bytes() == b"".join(chunks)
+
+
+def test_hours_of_a_progress_bar_are_one_line_and_take_no_memory(tmp_path: Path) -> None:
+    recorder = Recorder(str(tmp_path), rank="0", host="h", stream="err", merge=True)
+    for number in range(1000):
+        recorder.feed(b"\r%6d of many" % number * 100)
+        assert len(recorder._partial) < 100
+    recorder.finish()
+    assert [line.text for line in read(tmp_path / logs.MERGED)] == ["   999 of many"]
+
+
+@pytest.mark.parametrize("name", ["plm:rsh", "plm:ssh"])
+def test_open_mpis_quarrel_with_its_own_child_is_not_shown(tmp_path: Path, name: str) -> None:
+    said = f"[pi-launcher:00034] {name}: Warning: setpgid(39,39) failed in parent with errno=Permission denied(13)\n"
+    for rank in ("-", "0"):  # a program may write what it likes
+        recorder = Recorder(str(tmp_path), rank=rank, host="h", stream="err", merge=True)
+        recorder.feed(said.encode())
+        recorder.feed(b"before\n" + said.encode() + b"after\n")
+        recorder.finish()
+    texts = [(line.rank, line.text) for line in read(tmp_path / logs.MERGED)]
+    warning = said.removesuffix("\n")
+    assert texts == [(None, "before"), (None, "after"), (0, warning), (0, "before"), (0, warning), (0, "after")]
 
 
 def test_many_writers_never_mix_their_lines(tmp_path: Path) -> None:

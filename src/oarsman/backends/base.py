@@ -132,6 +132,7 @@ class LogPage:
     before: str | None  # hand it back as `before` for the page above; None: this is the beginning
     after: str  # hand it back as `after` for what comes next
     attempt: int
+    live: tuple[LogLine, ...] | None = None  # all lines that have not ended yet; None: as before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +146,7 @@ class LogQuery:
     attempt: int | None = None  # None: the newest
     follow: bool = False
     search: str | None = None  # only lines that contain it; case is ignored unless it has a capital letter
+    live: bool = False  # with `follow`: also lines that have not ended yet, as LiveLines, where they are known
 
     @property
     def chooses(self) -> bool:

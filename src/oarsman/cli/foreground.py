@@ -184,7 +184,9 @@ class Foreground:
 
     def _say(self, text: str) -> None:
         self.progress.pause()
+        self.printer.pause()
         note(text)
+        self.printer.go_on()
 
     # -- the two threads ---------------------------------------------------------------------------
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -205,14 +207,20 @@ class Foreground:
     def _bring_lines(self) -> None:
         """Attempt after attempt, each asked for by number: no line twice, none skipped."""
         from oarsman.service.models import LogFilter
+        from oarsman.store.live_lines import LiveLines
 
         service = self.session.service
         while (attempt := self._attempts.get()) is not None:
             with suppress(NotFoundError):  # deleted meanwhile
-                for block in self.session.iterate(service.lines(self.key, LogFilter(attempt=attempt), follow=True)):
+                only, live = LogFilter(attempt=attempt), self.printer.shows_live
+                for block in self.session.iterate(service.lines(self.key, only, follow=True, live=live)):
                     self.progress.end()
+                    if isinstance(block, LiveLines):
+                        self.printer.show_live(block)
+                        continue
                     for line in block:
                         self._write(line)
+                    self.printer.go_on()
         self._todo.put(lambda: True)  # every line of every attempt was written
 
     def _write(self, line: Any) -> None:

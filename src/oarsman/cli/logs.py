@@ -56,6 +56,7 @@ def command(
 ) -> None:
     from oarsman.cli.logview import Printer
     from oarsman.service.models import LogFilter
+    from oarsman.store.live_lines import LiveLines
 
     only = LogFilter(stream="err" if stderr else None, **filters)
     if only.launcher and (only.ranks or only.workers):
@@ -68,11 +69,16 @@ def command(
         with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
             for number in _every_attempt(session, key) if follow and only.attempt is None else [only.attempt]:
                 part = only.model_copy(update={"attempt": number})
-                lines = session.service.lines(key, part, since=moment, tail=tail, follow=follow)
+                live = follow and printer.shows_live
+                lines = session.service.lines(key, part, since=moment, tail=tail, follow=follow, live=live)
                 for block in session.iterate(lines):
+                    if isinstance(block, LiveLines):
+                        printer.show_live(block)
+                        continue
                     for line in block:
                         silent = False
                         printer.write(line)
+                    printer.go_on()
                 tail = None  # it counts for the first
     except NotFoundError:  # a log that never began is not missed
         if not silent or _unstarted(session, key) is None:

@@ -2,11 +2,15 @@
 
 A million lines must not cost a million system calls, and a line must not wait for the next one. Writes are
 therefore buffered when they do not go to a terminal, and a thread empties the buffers five times a second.
+
+On a terminal the last row may be a line that has not ended yet: a prompt, a progress bar. Of several the first is
+shown. It is cleared before anything else is written, and written again behind it.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import threading
 from typing import IO, TYPE_CHECKING
@@ -14,14 +18,17 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from oarsman.cli.render import coloured
-from oarsman.cli.text import rfc3339, safe
+from oarsman.cli.text import rfc3339, safe, width
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from oarsman.backends.base import LogLine
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue")
 _PALETTE = (*_COLOURS, *(f"bright_{colour}" for colour in _COLOURS))
 _FLUSH_SECONDS = 0.2
+_CLEARED = "\r\x1b[K"
 
 
 class _Sink:
@@ -55,6 +62,8 @@ class Printer:
         self._open = True
         self._broken: Exception | None = None
         self._flusher: threading.Thread | None = None
+        self._live: LogLine | None = None  # in the last row
+        self._drawn = False
 
     def __enter__(self) -> Printer:
         if not self._out.terminal:  # a terminal is line-buffered
@@ -67,17 +76,68 @@ class Printer:
 
     def write(self, line: LogLine) -> None:
         """One line; after `close` nothing is written any more, whichever thread asks."""
-        sink = self._err if self._split and line.stream == "err" else self._out
+        sink = self._sink(line)
         text = self._format(line, sink)
         with self._lock:
             if not self._open:
                 return
             if self._broken is not None:  # a flush met it, in a thread that could not say so
                 raise self._broken
+            if self._live is not None:
+                self._go_on_without(line)
             if sink is not self._last:  # both may be one file: keep the order
                 self._last.flush()
                 self._last = sink
             sink.write(text)
+
+    @property
+    def shows_live(self) -> bool:
+        return not self._json and (self._out.terminal or (self._split and self._err.terminal))
+
+    def show_live(self, lines: Sequence[LogLine]) -> None:
+        """These have not ended yet, and no others."""
+        with self._lock:
+            before, self._live = self._live, next((line for line in lines if self._sink(line).terminal), None)
+            same = before is not None and self._live is not None and before[1:] == self._live[1:]
+            if self._open and not (same and self._drawn):
+                self._draw()
+
+    def pause(self) -> None:
+        """Something else is written next."""
+        with self._lock:
+            if self._drawn:
+                self._clear()
+
+    def go_on(self) -> None:
+        """That was all for now."""
+        with self._lock:
+            if self._open and self._live is not None and not self._drawn:
+                self._draw()
+
+    def _go_on_without(self, line: LogLine) -> None:
+        if self._drawn:
+            self._clear()
+        assert self._live is not None
+        if line[1:4] == self._live[1:4]:  # it has ended
+            self._live = None
+
+    def _clear(self) -> None:
+        self._drawn = False
+        self._last.write(_CLEARED)
+        self._last.flush()
+
+    def _draw(self) -> None:
+        if self._drawn:
+            self._clear()
+        if self._live is not None:
+            sink = self._sink(self._live)
+            self._last.flush()
+            self._last, self._drawn = sink, True
+            sink.write(_fitting(self._format(self._live, sink)))
+            sink.flush()
+
+    def _sink(self, line: LogLine) -> _Sink:
+        return self._err if self._split and line.stream == "err" else self._out
 
     def close(self) -> None:
         with self._lock:
@@ -85,6 +145,8 @@ class Printer:
                 return
             self._open = False
             self._closed.set()
+            if self._drawn:
+                self._clear()
             self._out.flush()
             self._err.flush()
         if self._flusher is not None:
@@ -109,3 +171,12 @@ class Printer:
         if self._timestamps:
             return f"{line.time.astimezone().isoformat(timespec='milliseconds')} {text}"
         return text
+
+
+def _fitting(text: str) -> str:
+    """In one row, with one place left for the cursor; colours take none."""
+    text = text.removesuffix("\n")
+    room = shutil.get_terminal_size().columns - 1
+    if (seen := width(click.unstyle(text))) > room:
+        text = text[: len(text) - (seen - room)]
+    return text

@@ -32,7 +32,8 @@ def note(text: str) -> None:
 
 
 # -- on a terminal -------------------------------------------------------------------------------------
-_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")  # plain decoration: dropped, since tags have colours of their own
+# Plain decoration is dropped, since tags have colours of their own; so is what clears the rest of a line.
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*[mK]")
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

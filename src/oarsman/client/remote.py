@@ -22,8 +22,9 @@ from oarsman.client import http
 from oarsman.client.http import Again, Patience, ServerAddress
 from oarsman.errors import RetryableError
 from oarsman.service.contract import Service, operations
-from oarsman.service.models import ALL_LINES, LogFilter, LogPageView
+from oarsman.service.models import ALL_LINES, LogFilter, LogLineView, LogPageView
 from oarsman.service.operations import Arguments, Operation, OperationRequest
+from oarsman.store.live_lines import LiveLines
 from oarsman.store.logs import LogLine, parse, stamp
 
 
@@ -124,6 +125,7 @@ class RemoteService:
         since: datetime | None = None,
         tail: int | None = None,
         follow: bool = False,
+        live: bool = False,
     ) -> AsyncGenerator[Sequence[LogLine], None]:
         service = cast(Service, self)
         oldest = stamp(since) if since is not None else ""
@@ -138,7 +140,10 @@ class RemoteService:
             found = _followed(service, key, only) if follow else _downloaded(service, key, only)
         async with aclosing(found) as blocks:
             async for block in blocks:
-                yield [line for line in block if line.stamp >= oldest]
+                if not isinstance(block, LiveLines):
+                    yield [line for line in block if line.stamp >= oldest]
+                elif live:
+                    yield block
 
 
 def _method(operation: Operation) -> Callable[..., Any]:
@@ -177,7 +182,11 @@ async def _last(
 
 
 def _lines(page: LogPageView) -> list[LogLine]:
-    return [LogLine(stamp(line.time), line.rank, line.host, line.stream, line.text) for line in page.lines]
+    return [_line(line) for line in page.lines]
+
+
+def _line(line: LogLineView) -> LogLine:
+    return LogLine(stamp(line.time), line.rank, line.host, line.stream, line.text)
 
 
 async def _followed(
@@ -185,7 +194,10 @@ async def _followed(
 ) -> AsyncGenerator[list[LogLine], None]:
     async with aclosing(service.follow_log(key, only, after=after)) as pages:
         async for page in pages:
-            yield _lines(page)
+            if page.lines:
+                yield _lines(page)
+            if page.live is not None:
+                yield LiveLines(map(_line, page.live))
 
 
 async def _downloaded(service: Service, key: str, only: LogFilter) -> AsyncGenerator[list[LogLine], None]:

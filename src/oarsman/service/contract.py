@@ -273,8 +273,10 @@ class Service(Protocol):
         since: datetime | None = None,
         tail: int | None = None,
         follow: bool = False,
+        live: bool = False,
     ) -> AsyncGenerator[Sequence[LogLine], None]:
-        """All lines, or the last ones, a block at a time; with `follow` as they come, until the attempt is over."""
+        """All lines, or the last ones, a block at a time; with `follow` as they come, until the attempt is over. With
+        `live` also those that have not ended yet, as LiveLines: a block that takes the place of the one before."""
 
     async def close(self) -> None:
         """Hand in nothing more, and let go of what is open."""

@@ -56,7 +56,9 @@ class OutputService:
             raise UsageError(Text("lines come after a place or before one, not both"), field="before")
         await self._may_see(key)
         return views.log_page(
-            await self._jobs.log_page(key, views.log_query(only), after=after, before=before, limit=limit)
+            await self._jobs.log_page(
+                key, replace(views.log_query(only), live=True), after=after, before=before, limit=limit
+            )
         )
 
     async def follow_log(
@@ -76,9 +78,10 @@ class OutputService:
         since: datetime | None = None,
         tail: int | None = None,
         follow: bool = False,
+        live: bool = False,
     ) -> AsyncGenerator[Sequence[LogLine], None]:
         await self._may_see(key)
-        query = replace(views.log_query(only), since=since, tail=tail, follow=follow)
+        query = replace(views.log_query(only), since=since, tail=tail, follow=follow, live=live)
         async with aclosing(self._jobs.logs(key, query)) as blocks:
             async for lines in blocks:
                 yield lines

@@ -194,18 +194,20 @@ def _rank_exit(status: domain.Status, rank: int, culprit: int | None) -> int | N
 
 # -- what a job said and did --------------------------------------------------------------------------
 def log_page(page: backend.LogPage) -> models.LogPageView:
-    lines = [
-        models.LogLineView(
-            after=placed.after,
-            time=placed.line.time,
-            rank=placed.line.rank,
-            host=placed.line.host,
-            stream="err" if placed.line.stream == "err" else "out",
-            text=encodable(placed.line.text),
-        )
-        for placed in page.lines
-    ]
-    return models.LogPageView(lines=lines, before=page.before, after=page.after, attempt=page.attempt)
+    lines = [_log_line(placed.line, placed.after) for placed in page.lines]
+    live = None if page.live is None else [_log_line(line, page.after) for line in page.live]
+    return models.LogPageView(lines=lines, before=page.before, after=page.after, attempt=page.attempt, live=live)
+
+
+def _log_line(line: backend.LogLine, after: str) -> models.LogLineView:
+    return models.LogLineView(
+        after=after,
+        time=line.time,
+        rank=line.rank,
+        host=line.host,
+        stream="err" if line.stream == "err" else "out",
+        text=encodable(line.text),
+    )
 
 
 def encodable(text: str) -> str:

@@ -117,6 +117,18 @@ def test_what_is_typed_is_read_up_to_its_end(machine: Machine) -> None:
     assert "] 6\r\n" in seen
 
 
+def test_a_prompt_is_there_before_it_is_answered_and_a_bar_moves(machine: Machine) -> None:
+    asks = "printf '\\r1 of 2'; read x; printf '\\r2 of 2'; read x; echo; printf 'Name: '; read name; echo hello $name"
+    (machine.folder / "asks.sh").write_text(asks)
+    with in_a_terminal(machine, "oarsman run --name asks -n 1 -- sh asks.sh; echo code $?") as terminal:
+        for shown in ("] 1 of 2", "] 2 of 2", "] Name: "):
+            until_seen(terminal, shown)
+            os.write(terminal, b"you\n")
+        until_seen(terminal, "hello you")
+        until_seen(terminal, "code 0")
+    assert machine.lines("default/asks") == ["2 of 2", "Name: hello you"]
+
+
 def test_in_the_background_of_a_shell_it_is_not_halted_and_takes_nothing(machine: Machine) -> None:
     line = "oarsman run -n 1 -- sh -c 'echo ready; read x; echo got $x' & read mine; echo mine $mine; fg; echo code $?"
     with in_a_terminal(machine, line) as terminal:

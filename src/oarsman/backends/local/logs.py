@@ -10,16 +10,19 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from oarsman.backends.base import EVERYTHING, LogLine, LogPage, LogQuery, PlacedLine
 from oarsman.backends.local.follow import Listening
-from oarsman.errors import UserError
+from oarsman.errors import NotFoundError, UserError
 from oarsman.job.job import Job
 from oarsman.portal import in_thread
 from oarsman.status.codec import from_wire
 from oarsman.store import logs
 from oarsman.store.jobs import JobStore, StoredJob
+from oarsman.store.live_lines import LiveLines, LiveReader
 from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text
 
@@ -27,6 +30,7 @@ _PLACE = re.compile(r"([1-9][0-9]{0,8}):([0-9]{1,18})", re.ASCII)
 _MOST_LINES = 10_000
 _FOLLOWED_LINES = 1000
 _GATHER = 0.05  # lines that come this close together make one page
+_LIVE_SECONDS = 0.1  # how often lines that have not ended yet are looked at
 
 
 class LocalLogs:
@@ -49,6 +53,7 @@ class LocalLogs:
             return stored.uid, attempt, path, logs.MergedLogReader(path, wanted=wanted, tail=query.tail, floor=floor)
 
         uid, attempt, path, reader = await asyncio.to_thread(opened)
+        live = _Live(self._find, key, query, path.parent) if query.live else None
         async with self._listening(path.parent) if query.follow else nullcontext() as changes:
             while True:
                 over = changes is None or await asyncio.to_thread(self._attempt_over, uid, attempt)
@@ -56,9 +61,13 @@ class LocalLogs:
                 while (batch := await asyncio.to_thread(next, blocks, None)) is not None:
                     if batch:
                         yield batch
+                if live is not None and (begun := await asyncio.to_thread(live.news, over)) is not None:
+                    yield begun
                 if changes is None or over:
                     return
                 await changes.wait()
+                if live is not None:
+                    await asyncio.sleep(live.pause())
 
     def _attempt_over(self, uid: str, number: int) -> bool:
         stored = self._store.by_uid(uid)
@@ -92,7 +101,10 @@ class LocalLogs:
         look = _look(path, job, query, limit)
         if after is not None:
             return _page(attempt, logs.down(path, offset, look))
-        return _page(attempt, logs.up(path, offset if before is not None else None, look))
+        page = _page(attempt, logs.up(path, offset if before is not None else None, look))
+        if before is not None or not query.live or self._attempt_over(stored.uid, attempt):
+            return page
+        return replace(page, live=tuple(_Live(self._find, key, query, path.parent).news(over=False) or ()))
 
     async def follow(
         self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
@@ -105,6 +117,7 @@ class LocalLogs:
             return stored.uid, attempt, path, offset, _look(path, job, query, _FOLLOWED_LINES)
 
         uid, attempt, path, offset, look = await asyncio.to_thread(opened)
+        live = _Live(self._find, key, query, path.parent) if query.live else None
         over = await asyncio.to_thread(self._attempt_over, uid, attempt)  # then nothing is set up to wait for anything
         async with nullcontext() if over else self._listening(path.parent) as changes:
             while True:
@@ -113,10 +126,13 @@ class LocalLogs:
                 while (found := await asyncio.to_thread(logs.down, path, offset, look)).end != offset:
                     offset, shown = found.end, time.monotonic()
                     yield _page(attempt, found)
+                if live is not None and (begun := await asyncio.to_thread(live.news, over)) is not None:
+                    place = f"{attempt}:{offset}"
+                    yield LogPage(lines=(), before=None, after=place, attempt=attempt, live=tuple(begun))
                 if changes is None or over:
                     return
                 await changes.wait()
-                await asyncio.sleep(shown + _GATHER - time.monotonic())
+                await asyncio.sleep(max(shown + _GATHER - time.monotonic(), live.pause() if live is not None else 0.0))
 
     def _start(
         self, uid: str, query: LogQuery, *, after: str | None = None, before: str | None = None
@@ -137,6 +153,38 @@ class LocalLogs:
             field="after" if after is not None else "before",
             hint=Text("begin anew, and hand places back as you got them"),
         )
+
+
+class _Live:
+    """The lines of a job that have not ended yet, as far as they are asked for."""
+
+    def __init__(self, find: Callable[[str], tuple[StoredJob, Job]], key: str, query: LogQuery, folder: Path) -> None:
+        self._find, self._key, self._query = find, key, query
+        self._reader = LiveReader(folder)
+        self._last, self._looked = LiveLines(), 0.0
+
+    def news(self, over: bool) -> LiveLines | None:
+        """None if they are as before. When the attempt is over there are none."""
+        self._looked = time.monotonic()
+        now = LiveLines() if over else self._now()
+        if now.same(self._last):
+            return None
+        self._last = now
+        return now
+
+    def _now(self) -> LiveLines:
+        try:
+            stored, job = self._find(self._key)
+        except NotFoundError:
+            return LiveLines()
+        hosts: dict[int | None, str] = {None: job.launcher_host}
+        hosts.update(from_wire(stored.status).placement.items())
+        found = self._reader.now(logs.stamp(datetime.now(UTC)), hosts)
+        return LiveLines(filter(self._query.filter(job), found))
+
+    def pause(self) -> float:
+        """Until they are looked at again."""
+        return self._looked + _LIVE_SECONDS - time.monotonic()
 
 
 def _page(attempt: int, found: logs.FoundLines) -> LogPage:

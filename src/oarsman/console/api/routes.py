@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import Annotated, Any, Literal
 
@@ -176,7 +177,7 @@ async def _stream(context: RequestContext, name: str, given: Arguments, place: s
         return context.stream(streams.one_job(service, backend.job_index, given["key"]))
     key, only, after = given["key"], given["only"], place or given["after"]
     await service.log(key, only, after=after, limit=1)
-    return context.stream(backend.followers.follow(key, views.log_query(only), after))
+    return context.stream(backend.followers.follow(key, replace(views.log_query(only), live=True), after))
 
 
 async def _download_log(context: RequestContext, key: str, only: LogFilter) -> Response:

@@ -352,8 +352,8 @@ async def _with_silences(pages: AsyncGenerator[LogPage, None]) -> AsyncGenerator
 
 
 def encoded(page: LogPage) -> bytes:
-    """A page without lines only says how far one has come: an id, which is no event by itself."""
-    if not page.lines:
+    """A page without any line only says how far one has come: an id, which is no event by itself."""
+    if not page.lines and page.live is None:
         return f"id: {page.after}\n\n".encode()
     return event(views.log_page(page).model_dump_json(by_alias=True), id=page.after)
 

@@ -13,7 +13,10 @@ export default {
         <div v-for="line in lines" :key="line.after" v-memo="[line, stamps]" :class="['oarsman-log-line', line.stream === 'err' ? 'is-err' : '']">
           <span v-if="stamps" class="oarsman-log-tag">{{ line.time.slice(11, 23) }}</span><span class="oarsman-log-tag" :title="line.time">{{ line.tag }}</span><span class="oarsman-log-text">{{ line.shown }}</span>
         </div>
-        <div v-if="!lines.length && loaded" class="oarsman-log-note">{{ words.empty }}</div>
+        <div v-for="line in live" :key="line.key" :class="['oarsman-log-line', line.stream === 'err' ? 'is-err' : '']">
+          <span v-if="stamps" class="oarsman-log-tag">{{ line.time.slice(11, 23) }}</span><span class="oarsman-log-tag">{{ line.tag }}</span><span class="oarsman-log-text">{{ line.shown }}</span>
+        </div>
+        <div v-if="!lines.length && !live.length && loaded" class="oarsman-log-note">{{ words.empty }}</div>
         <div v-if="trouble" class="oarsman-log-note is-err">{{ trouble }}</div>
       </div>
       <button v-if="!following" type="button" class="oarsman-log-latest" @click="latest">{{ words.latest }}</button>
@@ -21,7 +24,7 @@ export default {
   // `run` names what is read (a job that runs again, a new attempt): when it changes, all is read anew.
   props: { url: String, filter: Object, words: Object, run: String, wrap: Boolean, stamps: Boolean },
   data() {
-    return { lines: [], before: null, after: null, following: true, loaded: false, trouble: "", busy: false, generation: 0 };
+    return { lines: [], live: [], before: null, after: null, following: true, loaded: false, trouble: "", busy: false, generation: 0 };
   },
   watch: {
     filter: { deep: true, handler() { this.restart(); } },
@@ -49,13 +52,14 @@ export default {
       const mine = ++this.generation;
       this.close();
       this.coming = [];
-      Object.assign(this, { lines: [], before: null, after: null, following: true, loaded: false, trouble: "" });
+      this.begun = null;
+      Object.assign(this, { lines: [], live: [], before: null, after: null, following: true, loaded: false, trouble: "" });
       try {
         const found = await this.page({});
         if (mine !== this.generation) return;
         this.before = found.before;
         this.after = found.after;
-        this.add(found.lines);
+        this.add(found.lines, found.live);
         this.loaded = true;
         this.stream(mine);
       } catch (error) {
@@ -67,21 +71,24 @@ export default {
       this.source.onmessage = (event) => {
         if (mine !== this.generation) return;
         this.trouble = "";
-        this.gather(JSON.parse(event.data).lines);
+        const found = JSON.parse(event.data);
+        this.gather(found.lines, found.live);
       };
-      this.source.addEventListener("end", () => this.close());
+      this.source.addEventListener("end", () => { this.close(); this.gather([], []); });
       this.source.onerror = () => { if (mine === this.generation && this.source) this.trouble = this.words.reconnecting; };
     },
     // What comes within a moment is drawn at once: drawing is what a browser spends its time on.
-    gather(found) {
+    gather(found, live) {
       this.coming.push(...found);
+      this.begun = live || this.begun;
       if (this.coming.length > found.length) return;
       const mine = this.generation;
-      setTimeout(() => { if (mine === this.generation) this.add(this.coming.splice(0)); }, MOMENT);
+      setTimeout(() => { if (mine === this.generation) this.add(this.coming.splice(0), this.begun); }, MOMENT);
     },
-    add(found) {
-      if (!found.length) return;
-      this.after = found[found.length - 1].after;
+    // `live`: all lines that have not ended yet, such as progress bars; each takes the place of what it was before.
+    add(found, live) {
+      if (live) this.live = live.map((line) => ({ ...this.made(line), key: `${line.rank} ${line.stream}` }));
+      if (found.length) this.after = found[found.length - 1].after;
       for (const line of found) this.lines.push(this.made(line));
       if (this.following && this.lines.length > KEPT) {
         this.lines.splice(0, this.lines.length - KEPT);

@@ -195,6 +195,7 @@ class LogPageView(Value):
     before: str | None
     after: str
     attempt: int
+    live: Sequence[LogLineView] | None = None  # all lines that have not ended yet; None: as before, or not known
 
 
 class LogFilter(Value):

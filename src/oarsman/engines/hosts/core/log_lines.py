@@ -14,6 +14,7 @@ from collections import deque
 
 MERGED = "merged.log"
 _LONGEST_LINE = 1 << 16
+_QUARREL = b"h: Warning: setpgid("  # "plm:rsh", "plm:ssh": Open MPI was slower than its own child, and nothing is wrong
 
 
 def stamp(now: float) -> str:
@@ -42,8 +43,15 @@ def split_off(data: bytes) -> tuple[bytes | None, bytes]:
     return data[:cut], data[cut + 1 :]
 
 
+def last_state(line: bytes) -> bytes:
+    """What is seen of a line in the end: a carriage return begins it anew, as progress bars do."""
+    line = line.rstrip(b"\r")
+    return line[line.rfind(b"\r") + 1 :]
+
+
 class Recorder:
-    """Writes one stream of one rank: its bytes as they are, and its lines into the merged log."""
+    """Writes one stream of one rank: its bytes as they are, and its lines, as they were last, into the merged log. One
+    that has not ended yet is read from the bytes, see `store/live_lines.py`."""
 
     def __init__(
         self, folder: str, *, rank: str, host: str, stream: str, merge: bool, beside: Recorder | None = None
@@ -56,6 +64,7 @@ class Recorder:
         if merge:
             self._merged = beside._merged if beside else open_for_appending(os.path.join(folder, MERGED))
         self._label = f" {rank} {host} {stream} ".encode()
+        self._by_launcher = rank == "-" and stream == "err"
         self._partial = b""
         self._tail: deque[bytes] = deque(maxlen=8)
 
@@ -67,6 +76,8 @@ class Recorder:
         lines, self._partial = split_off(self._partial + chunk)
         if lines is not None:
             self._merge(lines)
+        if b"\r" in self._partial:  # hours of a progress bar are one line
+            self._partial = last_state(self._partial) + (b"\r" if self._partial.endswith(b"\r") else b"")
 
     def finish(self) -> None:
         try:
@@ -83,7 +94,15 @@ class Recorder:
 
     def _merge(self, lines: bytes) -> None:
         head = stamp(time.time()).encode() + self._label
-        lines = lines.replace(b"\0", b"")  # Open MPI 5 writes one in the middle of a message
+        if b"\r" in lines:
+            lines = b"\n".join(map(last_state, lines.split(b"\n")))
+        if self._by_launcher:
+            lines = lines.replace(b"\0", b"")  # Open MPI 5 writes one in the middle of a message
+            if _QUARREL in lines:
+                kept = [line for line in lines.split(b"\n") if _QUARREL not in line]
+                if not kept:
+                    return
+                lines = b"\n".join(kept)
         write_all(self._merged, head + lines.replace(b"\n", b"\n" + head) + b"\n")
 
 
