@@ -76,7 +76,7 @@ class Printer:
 
     def write(self, line: LogLine) -> None:
         """One line; after `close` nothing is written any more, whichever thread asks."""
-        sink = self._sink(line)
+        sink = self._err if self._split and line.stream == "err" else self._out
         text = self._format(line, sink)
         with self._lock:
             if not self._open:

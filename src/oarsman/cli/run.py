@@ -31,7 +31,7 @@ _GOALS = click.Choice(("succeeded", "failed", "finished", "running", "suspended"
     "run",
     t(
         "Run a job in the foreground. Its lines appear as they are written, each with its rank and host; "
-        "the exit code is the job's. Give a manifest, or -n and a command.\n\n"
+        "the exit code is the job's. Rank 0 reads our standard input. Give a manifest, or -n and a command.\n\n"
         "Ctrl-C stops the job and waits for that; a second Ctrl-C leaves it to the supervisor, or to the operator."
     ),
     ("oarsman run job.yaml", t("the job of a manifest")),
