@@ -62,9 +62,13 @@ def open_kube(
     """
     from pathlib import Path
 
+    from oarsman.store.paths import note_secret
+
     with _the_extra():
         from oarsman.backends.kube.backend import KubeBackend
         from oarsman.engines.kube.client import load_access
+    if kubeconfig:
+        note_secret(kubeconfig)
     access = load_access(kubeconfig=Path(kubeconfig) if kubeconfig else None, context=context, token=token)
     return KubeBackend(access, namespace=namespace, namespaces=namespaces)
 

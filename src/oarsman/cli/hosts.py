@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents, hosts_check, hosts_trust, options, render
+from oarsman.cli import documents, hosts_check, hosts_clean, hosts_trust, options, render
 from oarsman.cli.session import Session
 from oarsman.cli.text import of, t
 from oarsman.cli.verbs import family, option
@@ -167,3 +167,4 @@ def _show(inventory: Inventory, rows: Sequence[Mapping[str, Any]], now: datetime
 
 command.add_command(hosts_check.command)
 command.add_command(hosts_trust.command)
+command.add_command(hosts_clean.command)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents, options, render
+from oarsman.cli import documents, hosts_clean, options, render
 from oarsman.cli.failures import INTERRUPTED
 from oarsman.cli.session import Session
 from oarsman.cli.text import note, of, t
@@ -19,6 +19,7 @@ from oarsman.cli.verbs import option, verb
 from oarsman.errors import UsageError, UserError
 
 if TYPE_CHECKING:
+    from oarsman.engines.hosts.ssh.inventory import Inventory
     from oarsman.engines.hosts.ssh.trouble import Trouble
     from oarsman.engines.hosts.ssh.trust.changes import TrustChange
     from oarsman.engines.hosts.ssh.trust.trust import Pair, Trust, TrustPlan
@@ -79,7 +80,7 @@ class TrustArguments:
 @option(
     "--password-file FILE",
     t("The password of all hosts is the first line of this file; -: of standard input."),
-    type=click.Path(allow_dash=True),
+    type=options.SECRET,
 )
 @option("--same-password", t("Ask once for a password that opens all hosts."))
 @options.output("json")
@@ -99,6 +100,8 @@ def command(session: Session, key: Path | None, password_file: str | None, **giv
     asked = TrustArguments(password=password, quiet=session.quiet, **given)
     with Trust(inventory, home=Path.home(), key=key) as trust:
         try:
+            if asked.undo:
+                _say_what_stays(session, inventory, asked)
             return _go(trust, asked)
         except (KeyboardInterrupt, click.Abort):
             _interrupted(trust)
@@ -283,6 +286,14 @@ def _undone(trust: Trust, plan: TrustPlan, asked: TrustArguments) -> int:
     if asked.output:
         documents.emit(_data(trust, plan, None), asked.output)
     return 1 if trust.troubles else 0
+
+
+def _say_what_stays(session: Session, inventory: Inventory, asked: TrustArguments) -> None:
+    """While the hosts can still be logged in to."""
+    there = {host: copies for host, copies in hosts_clean.look(session, inventory).items() if copies}
+    if there:
+        said = t("Copies of jobs' folders stay on {hosts}; before this, `oarsman hosts clean` removes them")
+        asked.say(said.format(hosts=", ".join(there)))
 
 
 def _interrupted(trust: Trust) -> None:

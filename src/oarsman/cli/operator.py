@@ -120,7 +120,11 @@ def _known(name: str, option: click.Option, value: str | None, words: Iterator[s
     default="5m",
     callback=options.seconds,
 )
-@option("--kubeconfig FILE", t("How to reach the cluster; default: KUBECONFIG, then the pod's own account."))
+@option(
+    "--kubeconfig FILE",
+    t("How to reach the cluster; default: KUBECONFIG, then the pod's own account."),
+    type=options.SECRET,
+)
 @option("--context NAME", t("Which context of that file; default: its current one."))
 @option("--master URL", t("The API server's address, if another than the file's."))
 @option(

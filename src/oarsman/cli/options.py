@@ -23,6 +23,20 @@ FROM_ZERO = click.IntRange(min=0)
 PORT = click.IntRange(0, 65535)
 
 
+class SecretFile(click.Path):
+    """It is noted down, so that it is never copied to hosts."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from oarsman.store.paths import note_secret
+
+        if value != "-":
+            note_secret(value)
+        return super().convert(value, param, ctx)
+
+
+SECRET = SecretFile(allow_dash=True)
+
+
 # -- where the jobs are ------------------------------------------------------------------------------------
 class _PlaceType(click.Choice[str]):
     """Also takes what a place was called before."""
@@ -48,7 +62,7 @@ _ON = t("Where jobs run: on this machine (the default), on SSH hosts or on a clu
 _SERVER = t("The jobs of a server, as `oarsman serve` starts one (also: OARSMAN_SERVER).")
 _NAMESPACE = t("The namespace meant by names that mention none.")
 _context = option("--context NAME", t("The context of the kubeconfig to use."), cls=Common)
-_kubeconfig = option("--kubeconfig FILE", t("The file that says how to reach the cluster."), cls=Common)
+_kubeconfig = option("--kubeconfig FILE", t("The file that says how to reach the cluster."), cls=Common, type=SECRET)
 _place = _PlaceType(words.PLACES)
 _engine = together(
     option("--on [local|ssh|kube]", _ON, "engine", cls=Common, type=_place, envvar="OARSMAN_ON", callback=_chosen),
@@ -56,7 +70,12 @@ _engine = together(
     _context,
     _kubeconfig,
     option("--server URL", _SERVER, cls=Common, envvar="OARSMAN_SERVER", callback=_chosen),
-    option("--token-file FILE", t("With --server, the file with its token (also: OARSMAN_TOKEN)."), cls=Common),
+    option(
+        "--token-file FILE",
+        t("With --server, the file with its token (also: OARSMAN_TOKEN)."),
+        cls=Common,
+        type=SECRET,
+    ),
 )
 place = together(_engine, option("-n, --namespace NS", _NAMESPACE, cls=Common))
 place_long = together(_engine, option("--namespace NS", _NAMESPACE, cls=Common))  # where -n is the number of ranks

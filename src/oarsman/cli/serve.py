@@ -20,6 +20,7 @@ from oarsman.cli.verbs import family, option, verb
 from oarsman.errors import UsageError
 
 _EXTRA = {"fastapi", "starlette", "uvicorn", "nicegui", "argon2"}  # what the extra `console` brings
+_KEY = options.SecretFile(path_type=Path)
 _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is read
 
 
@@ -38,7 +39,7 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
 @option("--host ADDRESS", t("The address to listen on; default 127.0.0.1."), default="127.0.0.1")
 @option("--port PORT", t("The port to listen on; default 8470, 0: any that is free."), type=options.PORT, default=8470)
 @option("--tls-cert, --cert FILE", t("The certificate for TLS, in PEM."), "cert", type=_FILE)
-@option("--tls-key, --key FILE", t("Its key, if it is in a file of its own."), "key", type=_FILE)
+@option("--tls-key, --key FILE", t("Its key, if it is in a file of its own."), "key", type=_KEY)
 @option("--insecure", t("Allow others to reach it without TLS, because something else has it."))
 @option(
     "--public-name NAME",
@@ -108,7 +109,7 @@ server_verb = family(
     ("oarsman server set https://host:8470 --token-file - --ca-file ca.pem", t("the token from standard input")),
 )
 @click.argument("url", metavar="URL")
-@option("--token-file FILE", t("The file with the API token; default: OARSMAN_TOKEN."))
+@option("--token-file FILE", t("The file with the API token; default: OARSMAN_TOKEN."), type=options.SECRET)
 @option("--ca-file FILE", t("The certificate of its issuer, in PEM."))
 def set_(session: Session, url: str, token_file: str | None, ca_file: str | None) -> None:
     token = token_in(token_file) if token_file else os.environ.get("OARSMAN_TOKEN") or None
@@ -123,7 +124,10 @@ def _save(server: SavedServer) -> None:
     """Nobody else may read it, at no moment; and it is there whole or not at all."""
     import json
 
+    from oarsman.store.paths import note_secret
+
     path = server.file()
+    note_secret(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{os.getpid()}")
     fresh.unlink(missing_ok=True)

@@ -197,7 +197,8 @@ def ssh_hosts(
     paths: Paths, concerned: Callable[[str], None], environments: Attaching
 ) -> tuple[HostsEngine, AdmissionControl]:
     known = known_inventories(paths)
-    engine = HostsEngine(job_folder=paths.job, run_folder=paths.job_run, transport=SshTransport(known))
+    transport = SshTransport(known, paths.secrets)
+    engine = HostsEngine(job_folder=paths.job, run_folder=paths.job_run, transport=transport)
     return engine, AdmissionControl(hosts, known.of, concerned, partial(placement_of, paths), environments)
 
 

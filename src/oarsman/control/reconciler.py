@@ -196,7 +196,7 @@ class Reconciler(Generic[Stored]):
         record = self._records.read(key)
         if record is None:
             if (uid := self._records.uid_of(key)) is not None:
-                await self._forget(key, uid, self._home, *self._others.values())
+                await self._forget(key, uid, *self._others.values(), self._home)
             return
         if record.collected:
             return

@@ -87,6 +87,18 @@ class Paths:
     def job_run(self, uid: str) -> Path:
         return self.run / uid[:8]
 
+    def secrets(self) -> list[str]:
+        """Files that were given as such, and the state itself: the tokens of the console are in it."""
+        try:
+            noted = self.secrets_list.read_bytes()
+        except OSError:
+            noted = b""
+        return [str(self.state), *map(os.fsdecode, filter(None, noted.split(b"\0")))]
+
+    @property
+    def secrets_list(self) -> Path:
+        return self.state / "secrets"
+
     def make(self) -> None:
         """Create the folders that last, for this user alone. A run folder of somebody else is refused."""
         with _no_place():
@@ -112,6 +124,17 @@ class Paths:
             return
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
             raise StoreError(Text("{path} is not a folder of this user alone", path=self.run), hint=Text("remove it"))
+
+
+def note_secret(file: str | Path) -> None:
+    """Whatever is given to Oarsman as a secret is never copied to hosts, by no later command."""
+    path = os.path.abspath(file)
+    with contextlib.suppress(OSError, StoreError):  # nowhere to write: no jobs either
+        paths = Paths.default()
+        if path not in paths.secrets():
+            paths.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with paths.secrets_list.open("ab") as secrets:
+                secrets.write(os.fsencode(path) + b"\0")
 
 
 @contextlib.contextmanager

@@ -85,9 +85,52 @@ def test_what_no_job_needs_is_left_out_by_default(tmp_path: Path) -> None:
         "node_modules/x/index.js",
         ".mypy_cache/x",
         ".pytest_cache/x",
-        ".env",
     )
-    assert paths(plan_copy(tmp_path)) == [".env", "a", "main.py"]
+    assert paths(plan_copy(tmp_path)) == ["a", "main.py"]
+
+
+SECRETS = """
+.aws/credentials .azure/x .config/gcloud/x .docker/config.json .env .env.local .git-credentials .gnupg/x .htpasswd
+.kube/config .netrc .pgpass .pypirc .ssh/id_x a/.env a/server.pem admin.kubeconfig id_ed25519 id_rsa kubeconfig
+kubeconfig-prod.yaml me.p12 prod-kubeconfig.yml server.key store.jks vault.kdbx"""
+
+
+def test_secrets_that_everybody_knows_are_left_out_and_named(tmp_path: Path) -> None:
+    secrets = SECRETS.split()
+    write(tmp_path, *secrets, ".env.example", "a/keys.py", "id_rsa.pub", "kubeconfig.py", "pem.py")
+    tree = plan_copy(tmp_path)
+    assert paths(tree) == [
+        ".config",
+        ".docker",
+        ".env.example",
+        "a",
+        "a/keys.py",
+        "id_rsa.pub",
+        "kubeconfig.py",
+        "pem.py",
+    ]
+    folders = {".aws", ".azure", ".config/gcloud", ".gnupg", ".kube", ".ssh"}
+    files = {name for name in secrets if not any(name.startswith(f"{folder}/") for folder in folders)}
+    assert set(tree.left_out) == folders | files
+
+
+def test_a_secret_is_copied_when_it_is_asked_for(tmp_path: Path) -> None:
+    write(tmp_path, ".env", "a/.env", "server.pem")
+    write(tmp_path, ".oarsmanignore", text="!/.env\n")
+    tree = plan_copy(tmp_path)
+    assert paths(tree) == [".env", ".oarsmanignore", "a"]
+    assert tree.left_out == ("a/.env", "server.pem")
+
+
+def test_what_was_given_as_a_secret_is_never_copied_by_whatever_name(tmp_path: Path) -> None:
+    write(tmp_path, "code/a/pass.txt", "code/main.py", "code/state/console.db", "elsewhere")
+    write(tmp_path, "code/.oarsmanignore", text="!pass.txt\n!state\n")
+    (tmp_path / "code" / "same").hardlink_to(tmp_path / "code" / "a" / "pass.txt")
+    (tmp_path / "way").symlink_to("code")
+    given = [str(tmp_path / name) for name in ("way/a/pass.txt", "code/state", "elsewhere", "gone")]
+    tree = plan_copy(tmp_path / "code", secrets=given)
+    assert paths(tree) == [".oarsmanignore", "a", "main.py"]
+    assert tree.left_out == ("a/pass.txt", "same", "state")
 
 
 def test_what_is_left_out_by_default_can_be_taken_back(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from cluster.world import PATIENCE
 
+from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.code import copy as copy_module
-from oarsman.engines.hosts.ssh.code.copy import Copied, copy, is_shared, plan_copy, remote_folder
+from oarsman.engines.hosts.ssh.code.copy import Copied, copy, dropping, is_shared, plan_copy, remote_folder
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.errors import OarsmanError, RetryableError, UserError
 
@@ -76,9 +77,13 @@ class Place:
     def copy(self, code: Path, **options: Any) -> Copied:
         return asyncio.run(self.copying(code, **options))
 
-    async def copying(self, code: Path, timeout: float = PATIENCE, target: str = "") -> Copied:  # noqa: ASYNC109
+    async def copying(self, code: Path, timeout: float = PATIENCE, target: str = "", job: str = "") -> Copied:  # noqa: ASYNC109
         tree = await asyncio.to_thread(plan_copy, code)
-        return await copy(self.ssh, HERE, tree, target or str(self.folder), timeout=timeout)
+        return await copy(self.ssh, HERE, tree, target or str(self.folder), timeout=timeout, job=job)
+
+    def drop(self, job: str) -> int:
+        words = self.ssh.argv(HERE, scripts.RECEIVER)
+        return subprocess.run(words, input=dropping(str(self.folder), job, PATIENCE), check=False).returncode
 
     @property
     def beside(self) -> set[str]:
@@ -423,3 +428,38 @@ def test_a_host_that_says_what_makes_no_sense_is_named(
     (place.calls.with_name("bin") / "ssh").write_text(f"#!/bin/sh\n{said}\nexec cat >/dev/null\n")
     with pytest.raises(RetryableError, match="here: what it says makes no sense"):
         place.copy(code)
+
+
+# -- jobs that are gone ----------------------------------------------------------------------------------------------
+def test_what_was_brought_goes_with_the_last_job_that_needs_it(code: Path, place: Place) -> None:
+    place.copy(code, job="one")
+    place.copy(code, job="two")
+    assert place.drop("one") == 0
+    assert contents(place.folder) == contents(code)
+    assert place.drop("two") == 0
+    assert place.beside == set()
+
+
+def test_what_jobs_wrote_stays_when_they_are_gone(code: Path, place: Place) -> None:
+    place.copy(code, job="one")
+    (place.folder / "results").mkdir()
+    (place.folder / "results" / "model").write_text("weights")
+    assert place.drop("one") == 0
+    assert [str(path.relative_to(place.folder)) for path in place.folder.rglob("*")] == ["results", "results/model"]
+    assert place.beside == {""}
+
+
+def test_nothing_is_removed_through_a_folder_that_a_job_made_a_link(place: Place, tmp_path: Path) -> None:
+    for folder in ("code/data", "precious"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "x").write_text("x")
+    place.copy(tmp_path / "code", job="one")
+    shutil.rmtree(place.folder / "data")
+    (place.folder / "data").symlink_to(tmp_path / "precious")
+    place.drop("one")
+    assert (tmp_path / "precious" / "x").exists()
+
+
+def test_a_job_that_had_no_copy_leaves_nothing_behind_either(place: Place) -> None:
+    assert place.drop("one") == 0
+    assert not place.folder.parent.exists()

@@ -56,6 +56,9 @@ class Transport(Protocol):
     def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
         """After a job agent was killed: nothing of its job stays."""
 
+    def forget(self, uid: str, folder: Path) -> None:
+        """The job is deleted; what lasted longer than its runs goes, too."""
+
 
 class Watched:
     """One job as this engine knows it."""
@@ -255,6 +258,7 @@ class HostsEngine:
             watched.listener.cancel()
         watched.look()
         watched.end_agent()  # nobody will find it again
+        await asyncio.to_thread(self._transport.forget, uid, watched.folder)
         await asyncio.to_thread(shutil.rmtree, self._job_folder(uid), True)
         await asyncio.to_thread(shutil.rmtree, self._run_folder(uid), True)
 

@@ -142,6 +142,7 @@ class JobSpec(NamedTuple):
     placement: Mapping[str, str] = {}  # host -> machine
     addresses: Mapping[str, str] = {}  # by machine
     cleanup: Mapping[str, Sequence[str]] = {}  # machine -> how ssh is called
+    copies: Mapping[str, str] = {}  # machine -> the copy of the job's folder there
 
     @property
     def elsewhere(self) -> bool:

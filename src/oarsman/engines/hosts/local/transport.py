@@ -111,6 +111,9 @@ class LocalTransport:
             "hosts": table,
         }
 
+    def forget(self, uid: str, folder: Path) -> None:
+        pass
+
     def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
         hosts = [host.process for host in seen.hosts.values()]
         for host in hosts:

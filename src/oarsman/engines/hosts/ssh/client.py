@@ -93,6 +93,11 @@ class Ssh:
         return words
 
     @property
+    def keys(self) -> list[str]:
+        """Files of the inventory that open hosts."""
+        return [self._file(host.key) for host in self.inventory.hosts if host.key]
+
+    @property
     def config(self) -> str:
         """The file that replaces the user's own configuration; empty: none does."""
         return self._file(self.inventory.ssh_config) if self.inventory.ssh_config else ""

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -36,14 +36,18 @@ from oarsman.text.sentence import Text
 
 _SWEEP_SECONDS = 15.0  # a machine that cannot be reached clears itself
 _COPY_SECONDS = 600.0
+_SHOWN = 5  # secrets that are named
 
 
 class SshTransport:
     name = "ssh"
     far = True
 
-    def __init__(self, known_inventories: KnownInventories) -> None:
+    def __init__(self, known_inventories: KnownInventories, secrets: Callable[[], Iterable[str]] = tuple) -> None:
+        """secrets: files that Oarsman was given as such."""
         self._known_inventories = known_inventories
+        self._secrets = secrets
+        self._left_out: dict[str, tuple[str, ...]] = {}  # secrets in the folders of jobs, by uid
 
     async def start(self) -> None:
         pass
@@ -53,7 +57,23 @@ class SshTransport:
         if reason := refused(assignment.job):
             return reason
         hosts = self._facts_of(assignment.job).inventory.hosts
-        return _refused_packages(assignment.packages, hosts) or _refused_code(assignment, hosts)
+        return _refused_packages(assignment.packages, hosts) or self._refused_code(assignment, hosts)
+
+    def _refused_code(self, assignment: Assignment, hosts: Sequence[SshHost]) -> str | None:
+        """Whether its folder can be copied at all; looked at once, and not each time that a host is to be had."""
+        here, stays = assignment.folder, assignment.job.annotation(names.ANNOTATION_CODE) == "none"
+        try:
+            if not stays and not all(copy.is_shared(here, host) for host in hosts):
+                self._left_out[assignment.job.uid] = self._tree(assignment).left_out
+        except UserError as error:
+            return Text("{what}: {why}", what=error.message, why=error.hint) if error.hint else error.message
+        return None
+
+    def _tree(self, assignment: Assignment) -> copy.Tree:
+        ssh = self._facts_of(assignment.job).ssh
+        named = [os.environ.get("KUBECONFIG", ""), assignment.environment.get("KUBECONFIG", "")]
+        files = [file for value in named for file in value.split(os.pathsep) if file]
+        return copy.plan_copy(assignment.folder, secrets=[*self._secrets(), *ssh.keys, *files])
 
     def _facts_of(self, job: Job) -> InventoryFacts:
         return self._known_inventories.of(job.annotation(names.ANNOTATION_INVENTORY))
@@ -62,6 +82,12 @@ class SshTransport:
         notes: list[str] = []
         if image := job.launcher.container.image:
             notes.append(Text("image {image} is not pulled: the programs of the hosts run", image=image))
+        if left_out := self._left_out.get(job.uid):
+            template = Text(
+                "secrets are not copied to the hosts: {names}; a line such as !{name} in {file} takes one along"
+            )
+            shown = ", ".join([*left_out[:_SHOWN], *(["..."] if len(left_out) > _SHOWN else [])])
+            notes.append(Text(template, names=shown, name=left_out[0], file=copy.IGNORE_FILE))
         if said := limits.not_kept(job, None):
             notes.append(said)
         with contextlib.suppress(RetryableError):
@@ -92,7 +118,7 @@ class SshTransport:
         networks = host_facts.network_of(machines, facts)
         if isinstance(networks, Trouble):
             raise UnsupportedError(str(networks))
-        folders = await _bring_code(assignment, inventory_facts.ssh, machines, facts)
+        folders, copies = await self._bring_code(assignment, inventory_facts.ssh, machines, facts)
         host_specs = SshHostSpecs(
             job=job,
             environment=assignment.environment,
@@ -108,7 +134,34 @@ class SshTransport:
         )
         for needed in (folder / "logs", *(run_folder / name for name in ("c", "etc/mpi", "u"))):
             needed.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_spec(folder, host_specs.specification())
+        write_spec(folder, host_specs.specification()._replace(copies=copies))
+
+    async def _bring_code(
+        self, assignment: Assignment, ssh: Ssh, machines: Mapping[str, SshHost], facts: Mapping[str, HostFacts]
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Where commands start on each machine: in the folder itself if it is shared, else in a copy of it; and the
+        copies alone."""
+        here, job = assignment.folder, assignment.job
+        if job.annotation(names.ANNOTATION_CODE) == "none":
+            return {name: facts[name].home or "/" for name in machines}, {}
+        shared = {name: str(here) for name, host in machines.items() if copy.is_shared(here, host)}
+        others = [host for name, host in machines.items() if name not in shared]
+        if not others:
+            return shared, {}
+        tree = await asyncio.to_thread(self._tree, assignment)
+
+        async def bring(host: SshHost) -> str:
+            target = copy.remote_folder(host, here, job.owner)
+            if target.startswith("~/"):
+                target = os.path.join(facts[host.name].home, target[2:])
+            await copy.copy(ssh, host, tree, target, timeout=_COPY_SECONDS, job=job.uid)
+            return target
+
+        try:
+            copies = await on_all(others, bring)
+        except UserError as error:  # a host on which somebody has to make room, for one: then it goes on
+            raise RetryableError(error.message, hint=error.hint) from error
+        return shared | copies, copies
 
     def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:
         """Machines by their addresses; the slots of members that share one are added up."""
@@ -138,6 +191,15 @@ class SshTransport:
             pool.map(partial(_sweep, line=line), ways)
         shutil.rmtree(run_folder, ignore_errors=True)
 
+    def forget(self, uid: str, folder: Path) -> None:
+        """Copies on machines that cannot be reached stay; `hosts clean` removes them."""
+        self._left_out.pop(uid, None)
+        if (spec := find_spec(folder)) is None:
+            return
+        with ThreadPoolExecutor(len(spec.copies) or 1) as pool:
+            for machine, target in spec.copies.items():
+                pool.submit(_sweep, spec.cleanup[machine], copy.dropping(target, uid, _SWEEP_SECONDS))
+
 
 def refused(job: Job) -> str | None:
     """The first thing in this job that no SSH host can honour, or None."""
@@ -162,17 +224,6 @@ def _refused_packages(packages: Path | None, hosts: Sequence[SshHost]) -> str | 
         folder=packages,
         host=apart,
     )
-
-
-def _refused_code(assignment: Assignment, hosts: Sequence[SshHost]) -> str | None:
-    """Whether its folder can be copied at all; looked at once, and not each time that a host is to be had."""
-    here, stays = assignment.folder, assignment.job.annotation(names.ANNOTATION_CODE) == "none"
-    try:
-        if not stays and not all(copy.is_shared(here, host) for host in hosts):
-            copy.plan_copy(here)
-    except UserError as error:
-        return Text("{what}: {why}", what=error.message, why=error.hint) if error.hint else error.message
-    return None
 
 
 def _sweep(argv: Sequence[str], line: bytes) -> None:
@@ -227,32 +278,6 @@ def _places(assignment: Assignment, previous: JobSpec | None, inventory_facts: I
             raise RetryableError(Text("{member} has no place: {why}", member=member, why=gone))
         places[member] = host
     return places
-
-
-async def _bring_code(
-    assignment: Assignment, ssh: Ssh, machines: Mapping[str, SshHost], facts: Mapping[str, HostFacts]
-) -> dict[str, str]:
-    """Where commands start on each machine: in the folder itself if it is shared, else in a copy of it."""
-    here, owner = assignment.folder, assignment.job.owner
-    if assignment.job.annotation(names.ANNOTATION_CODE) == "none":
-        return {name: facts[name].home or "/" for name in machines}
-    folders = {name: str(here) for name, host in machines.items() if copy.is_shared(here, host)}
-    others = [host for name, host in machines.items() if name not in folders]
-    if others:
-        tree = await asyncio.to_thread(copy.plan_copy, here)
-
-        async def bring(host: SshHost) -> str:
-            target = copy.remote_folder(host, here, owner)
-            if target.startswith("~/"):
-                target = os.path.join(facts[host.name].home, target[2:])
-            await copy.copy(ssh, host, tree, target, timeout=_COPY_SECONDS)
-            return target
-
-        try:
-            folders |= await on_all(others, bring)
-        except UserError as error:  # a host on which somebody has to make room, for one: then it goes on
-            raise RetryableError(error.message, hint=error.hint) from error
-    return folders
 
 
 def _gpus(

@@ -22,13 +22,13 @@ from pathlib import Path
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Ssh, backoff, begin, end, is_turned_away, quietly, trouble
 from oarsman.engines.hosts.ssh.code.changes import archive, changes, gone, named, read_answer, read_names
-from oarsman.engines.hosts.ssh.code.tree import Tree, TreeEntry, plan_copy
+from oarsman.engines.hosts.ssh.code.tree import IGNORE_FILE, Tree, TreeEntry, plan_copy
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT
 from oarsman.errors import OarsmanError, RetryableError, UserError
 from oarsman.text.sentence import Text
 
-__all__ = ["Copied", "Tree", "copy", "is_shared", "plan_copy", "remote_folder"]
+__all__ = ["IGNORE_FILE", "Copied", "Tree", "copy", "dropping", "is_shared", "plan_copy", "remote_folder"]
 
 _CONNECTING = 10  # seconds
 _LIFELESS = 30  # seconds; a copy shows life every two
@@ -75,8 +75,9 @@ async def copy(
     *,
     timeout: float,  # noqa: ASYNC109 - of silence: how long a copy takes, nobody can know
     control: str | None = None,
+    job: str = "",
 ) -> Copied:
-    """Make the folder `target` on a host as the tree is, apart from what jobs wrote there.
+    """Make the folder `target` on a host as the tree is, apart from what jobs wrote there; `job` needs it from now on.
 
     Raises RetryableError or UserError, which name the host and the reason, if that does not succeed, or if neither side
     gets any further for `timeout` seconds.
@@ -90,7 +91,7 @@ async def copy(
             raise _failure(ssh, host, NOT_STARTED, str(error)) from error
         try:
             async with asyncio.timeout(timeout) as limit:
-                return await _Conversation(ssh, host, process, limit, timeout).copy(tree, target)
+                return await _Conversation(ssh, host, process, limit, timeout).copy(tree, target, job)
         except TimeoutError:
             raise _failure(ssh, host, TIMED_OUT, "") from None
         finally:
@@ -114,12 +115,12 @@ class _Conversation:
         self._orders, self._answers, self._signs = process.stdin, process.stdout, process.stderr
         self._ssh, self._host, self._process, self._limit, self._patience = ssh, host, process, limit, patience
 
-    async def copy(self, tree: Tree, target: str) -> Copied:
+    async def copy(self, tree: Tree, target: str, job: str) -> Copied:
         listening = asyncio.create_task(self._listen())
         done = None
         try:
             with suppress(asyncio.IncompleteReadError, ConnectionError):  # the other side ended: it says why
-                done = await self._bring(tree, target)
+                done = await self._bring(tree, target, job)
             said, code = await asyncio.gather(listening, self._process.wait())
         except (asyncio.LimitOverrunError, ValueError) as error:
             why = Text("{host}: {why}", host=self._host.name, why=Text("what it says makes no sense"))
@@ -131,9 +132,8 @@ class _Conversation:
             raise _failure(self._ssh, self._host, code, said)
         return done
 
-    async def _bring(self, tree: Tree, target: str) -> Copied:
-        variables = f"TARGET={shlex.quote(target)}\nPATIENCE={max(1, round(self._patience))}\nLIFELESS={_LIFELESS}\n"
-        await self._say(scripts.line(variables + (resources.files(__package__) / "copy.sh").read_text()))
+    async def _bring(self, tree: Tree, target: str, job: str) -> Copied:
+        await self._say(_script(target, job, self._patience))
         await self._hear(b"\0begin\0")
         brought = read_names((await self._hear(b"\0end-of-names\0")).removesuffix(b"end-of-names\0"))
         there = await self._look(tree.entries)
@@ -182,6 +182,17 @@ class _Conversation:
     def _go_on(self) -> None:
         if not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time() + self._patience)
+
+
+def _script(target: str, job: str, patience: float, *, drop: bool = False) -> bytes:
+    variables = {"TARGET": target, "JOB": job, "PATIENCE": f"{max(1, round(patience))}", "LIFELESS": f"{_LIFELESS}"}
+    said = "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
+    return scripts.line(f"{said}DROP={drop:d}\n{(resources.files(__package__) / 'copy.sh').read_text()}")
+
+
+def dropping(target: str, job: str, patience: float) -> bytes:
+    """For RECEIVER: the job is gone, and with the last of those that need it so is all that was brought."""
+    return _script(target, job, patience, drop=True)
 
 
 # What hosts say, in the words of libc that all tools use, and what to do about it.

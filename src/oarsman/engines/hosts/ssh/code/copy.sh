@@ -1,6 +1,6 @@
 # The host's side of a copy. It comes over ssh as text, with the variables it is about before it: TARGET (the folder; ~/ is
-# the user's home here), PATIENCE (seconds to wait for another copy) and LIFELESS (seconds without a sign of life after which
-# another copy is taken for dead).
+# the user's home here), PATIENCE (seconds to wait for another copy), LIFELESS (seconds without a sign of life after which
+# another copy is taken for dead), JOB (whose it is) and DROP (1: that job is gone).
 #
 # It says what earlier copies brought, then obeys orders, one per line on standard input: "look N" (N bytes of names follow,
 # each ended by a zero byte; it says what they are), "take" (a tar follows, and nothing else) or "done". Names begin with ./,
@@ -12,7 +12,7 @@ LC_ALL=C EXTRACT_UNSAFE_SYMLINKS=1 # without the latter busybox leaves out links
 export LC_ALL EXTRACT_UNSAFE_SYMLINKS
 # shellcheck disable=SC2088 # it is looked for, not expanded
 case $TARGET in "~/"*) TARGET=${HOME:-}/${TARGET#"~/"} ;; esac
-lock=$TARGET.lock new=$TARGET.new brought=$TARGET.brought
+lock=$TARGET.lock new=$TARGET.new brought=$TARGET.brought jobs=$TARGET.jobs
 me=$$.$(cat /proc/sys/kernel/random/boot_id).$(readlink /proc/self/ns/pid)
 beats='' # process that shows that this copy goes on
 
@@ -123,11 +123,29 @@ take() {
     exit 0
 }
 
+# shellcheck disable=SC2016
+drop() { # with the last job that needs it goes what was brought; what jobs wrote stays
+    rm -f "$jobs/$JOB"
+    [ ! -d "$jobs" ] || rmdir "$jobs" 2>/dev/null || exit 0
+    cd "$TARGET" || exit 1
+    # Through a folder that a job made a link, something else would be removed.
+    xargs -0 /bin/sh -c '
+        for name do [ "$name" = "${name%/}" ] || [ ! -h "${name%/}" ] || exit 255; done' sh <"$brought" || exit 1
+    xargs -0 rm -f <"$brought" 2>/dev/null # it minds folders
+    find . -depth -type d -exec rmdir {} \; 2>/dev/null
+    rm -f "$brought"
+    cd / && rmdir "$TARGET" 2>/dev/null
+    exit 0
+}
+
+[ "$DROP" = 0 ] || [ -f "$brought" ] || exit 0
 mkdir -p "${TARGET%/*}" || exit 1
 trap leave EXIT
 trap 'exit 1' HUP INT TERM PIPE
 acquire
 check_owner
+[ "$DROP" = 0 ] || drop
+[ -z "$JOB" ] || { mkdir -p "$jobs" && : >"$jobs/$JOB"; } || exit 1
 show_life </dev/null >/dev/null &
 beats=$!
 printf '\0begin\0'

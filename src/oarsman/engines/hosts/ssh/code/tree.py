@@ -10,7 +10,7 @@ matches decides, and what lies in a folder that is left out cannot be taken back
     name/         only folders
     /name         only at the top; the same goes for every pattern with a `/` in its middle
     a/**/b        `**` stands for any number of folders, also none; `a/**` for all that is in a
-    !name         is taken back, also from those left out by default
+    !name         is taken back, also from those left out by default, well-known secrets among them
     \\#, \\*        the character itself
 
 The tests ask git itself. The library for this, pathspec, differs from git: asked about a folder, it cannot tell a
@@ -35,6 +35,12 @@ from oarsman.text.sentence import Text
 
 IGNORE_FILE = ".oarsmanignore"
 ALWAYS_IGNORED = (".git", "__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".pytest_cache", "*.pyc")
+# What the lists of GitHub, gitleaks and their like have in common. A line of the file such as `!.env` takes one along.
+_SECRETS = """
+.ssh .gnupg .aws .azure .kube **/.config/gcloud **/.docker/config.json .netrc _netrc .pgpass .pypirc .npmrc .htpasswd
+.git-credentials .env .env.* !.env.example !.env.sample !.env.template *.pem *.key *.p12 *.pfx *.ppk *.jks *.keystore
+*.kdbx id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk *kubeconfig kubeconfig-* *kubeconfig*.y*ml
+*kubeconfig*.json *kubeconfig*.conf"""
 LIMIT_BYTES = 256 << 20
 LIMIT_FILES = 20_000
 _MEASURED = 5  # times the limit: how far a folder that is too large is looked through to name its largest parts
@@ -69,18 +75,23 @@ class TreeEntry:
 class Tree:
     folder: Path
     entries: tuple[TreeEntry, ...]  # a folder before what is in it
+    left_out: tuple[str, ...] = ()  # secrets
 
     @property
     def bytes(self) -> int:
         return sum(entry.size for entry in self.entries)
 
 
-def plan_copy(folder: Path, *, limit_bytes: int = LIMIT_BYTES, limit_files: int = LIMIT_FILES) -> Tree:
-    """All that would be copied. Raises UserError if that is too much, or cannot be read."""
+def plan_copy(
+    folder: Path, *, secrets: Iterable[str] = (), limit_bytes: int = LIMIT_BYTES, limit_files: int = LIMIT_FILES
+) -> Tree:
+    """All that would be copied; never the files and folders `secrets`. Raises UserError if that is too much, or cannot
+    be read."""
     size = _Size(folder, limit_bytes, limit_files)
     entries = []
+    out = _LeftOut(_patterns(folder), frozenset(filter(None, map(_identity, secrets))))
     try:
-        for entry in _walk(str(folder), "", _patterns(folder)):
+        for entry in _walk(str(folder), "", out):
             size.add(entry)
             if not size.too_large:
                 entries.append(entry)
@@ -90,26 +101,26 @@ def plan_copy(folder: Path, *, limit_bytes: int = LIMIT_BYTES, limit_files: int 
         raise unreadable(error) from error
     if size.too_large:
         raise size.error()
-    return Tree(folder, tuple(entries))
+    return Tree(folder, tuple(entries), tuple(out.secrets))
 
 
 # -- looking -----------------------------------------------------------------------------------------------------
-def _walk(top: str, below: str, patterns: Sequence[_Pattern]) -> Iterator[TreeEntry]:
+def _walk(top: str, below: str, out: _LeftOut) -> Iterator[TreeEntry]:
     with os.scandir(os.path.join(top, below) if below else top) as found:
         children = sorted(found, key=lambda child: child.name)
     for child in children:
         path = f"{below}/{child.name}" if below else child.name
         is_folder = child.is_dir(follow_symlinks=False)
-        if is_ignored(path, is_folder, patterns):
-            continue
         try:
+            if out.has(path, is_folder, child):
+                continue
             entry = _entry(path, child)
         except FileNotFoundError:  # removed since
             continue
         if entry is not None:
             yield entry
         if is_folder:
-            yield from _walk(top, path, patterns)
+            yield from _walk(top, path, out)
 
 
 def _entry(path: str, child: os.DirEntry[str]) -> TreeEntry | None:
@@ -199,11 +210,35 @@ def _mebibytes(size: int) -> str:
 
 
 # -- what is left out --------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Pattern:
     matches: re.Pattern[str]  # the whole path
     only_folders: bool
     takes_back: bool
+
+
+@dataclass(slots=True)
+class _LeftOut:
+    patterns: Sequence[_Pattern]
+    given: frozenset[tuple[int, int]]  # by what they are: a secret may have several names
+    secrets: list[str] = field(default_factory=list)
+
+    def has(self, path: str, is_folder: bool, child: os.DirEntry[str]) -> bool:
+        found = child.stat(follow_symlinks=False)
+        decides = _deciding(path, is_folder, self.patterns)
+        ignored = decides is not None and not decides.takes_back
+        if (found.st_dev, found.st_ino) in self.given or (ignored and decides in _SECRET_PATTERNS):
+            self.secrets.append(path)
+            return True
+        return ignored
+
+
+def _identity(file: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _patterns(folder: Path) -> list[_Pattern]:
@@ -211,7 +246,7 @@ def _patterns(folder: Path) -> list[_Pattern]:
         text = os.fsdecode((folder / IGNORE_FILE).read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         text = ""
-    return read_patterns([*ALWAYS_IGNORED, *text.split("\n")])
+    return [*read_patterns(ALWAYS_IGNORED), *_SECRET_PATTERNS, *read_patterns(text.split("\n"))]
 
 
 def read_patterns(lines: Iterable[str]) -> list[_Pattern]:
@@ -285,7 +320,13 @@ def _member(member: re.Match[str]) -> str:
 
 def is_ignored(path: str, is_folder: bool, patterns: Sequence[_Pattern]) -> bool:
     """Itself; whoever walks does not enter folders that are left out."""
-    for pattern in reversed(patterns):
-        if (is_folder or not pattern.only_folders) and pattern.matches.fullmatch(path):
-            return not pattern.takes_back
-    return False
+    found = _deciding(path, is_folder, patterns)
+    return found is not None and not found.takes_back
+
+
+def _deciding(path: str, is_folder: bool, patterns: Sequence[_Pattern]) -> _Pattern | None:
+    matching = (one for one in reversed(patterns) if is_folder or not one.only_folders)
+    return next((one for one in matching if one.matches.fullmatch(path)), None)
+
+
+_SECRET_PATTERNS = read_patterns(_SECRETS.split())

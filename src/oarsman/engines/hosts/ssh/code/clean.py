@@ -1,0 +1,35 @@
+"""Copies of jobs' folders that lie on hosts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from oarsman.engines.hosts.ssh.client import Ssh, Trouble, trouble
+from oarsman.engines.hosts.ssh.inventory import SshHost
+
+_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class FolderCopy:
+    name: str
+    bytes: int
+    jobs: tuple[str, ...]  # uids of those that need it
+
+
+async def copies(ssh: Ssh, host: SshHost, *, remove: Sequence[str] = ()) -> list[FolderCopy] | Trouble:
+    """Those that are there once these have been removed."""
+    variables = f"FOLDER={shlex.quote(copies_folder(host))}\nREMOVE={shlex.quote(' '.join(remove))}\n"
+    script = variables + (resources.files(__package__) / "clean.sh").read_text()
+    answer = await ssh.run(host, script, timeout=_SECONDS)
+    if not answer.good:
+        return answer.trouble or trouble(host, answer.code, answer.err)
+    rows = [line.split() for line in answer.out.splitlines()]
+    return [FolderCopy(row[0], int(row[1]) << 10, tuple(row[2:])) for row in rows if len(row) > 1 and row[1].isdigit()]
+
+
+def copies_folder(host: SshHost) -> str:
+    return f"{host.folder.rstrip('/') or '~/.oarsman'}/code"
