@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from oarsman.backends.local.follow import SupervisorLink
 from oarsman.errors import StoreError
+from oarsman.store import paths as module
 from oarsman.store.paths import Paths
 
 
@@ -79,3 +82,51 @@ def test_a_user_without_a_home_is_told_what_to_do(monkeypatch: pytest.MonkeyPatc
         Paths.default()
     with pytest.raises(StoreError, match="no place to keep jobs"):
         Paths(Path("/proc/nonexistent/state")).make()
+
+
+@pytest.mark.parametrize(
+    ("now", "known"),
+    [
+        (("boot", "id", "host"), True),
+        (("boot after it", "id", "host"), True),
+        (("boot", "id of a container", "its name"), True),
+        (("boot after it", "id", "a clone"), False),
+        (("boot of another", "other id", "host"), False),
+    ],
+    ids=str,
+)
+def test_the_machine_that_looks_after_a_state_is_known_again_and_no_other(
+    now: tuple[str, str, str], known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = Paths(tmp_path / "state")
+    paths.make()
+    monkeypatch.setattr(module, "_this_machine", lambda: ("boot", "id", "host"))
+    paths.claim()
+    monkeypatch.setattr(module, "_this_machine", lambda: now)
+    if known:
+        paths.make()
+    else:
+        with pytest.raises(StoreError, match="is looked after by host"):
+            paths.make()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make what belongs to somebody else")
+@pytest.mark.parametrize("link", [False, True], ids=["folder", "link"])
+def test_a_run_folder_that_somebody_else_made_is_not_used_but_another(link: bool, tmp_path: Path) -> None:
+    paths = Paths(tmp_path / "state")
+    paths.make()
+    theirs = paths.run
+    if link:
+        theirs.symlink_to(tmp_path)
+    else:
+        theirs.mkdir()
+    os.chown(theirs, 5001, 5001, follow_symlinks=False)
+    try:
+        paths.make()
+        assert SupervisorLink(paths).reach() is None
+        paths.make_run()
+        assert paths.run != theirs
+        assert (paths.run.stat().st_uid, paths.run.stat().st_mode & 0o777) == (0, 0o700)
+        paths.run.rmdir()
+    finally:
+        theirs.unlink() if link else theirs.rmdir()

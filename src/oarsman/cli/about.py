@@ -53,18 +53,26 @@ def completion_verb(_: Session, shell: str) -> None:
     "supervisor",
     t(
         "See or end the process that looks after jobs. It starts by itself when it is needed and leaves when nothing "
-        "is left to do. Ending it ends no job: they go on, and the next command takes them up again."
+        "is left to do. Ending it ends no job: they go on, and the next command takes them up again.\n\n"
+        "It belongs to one machine, also where several have the same home. take-over is for jobs of one that is gone "
+        "for good: those that were running there count as lost."
     ),
     "oarsman supervisor status",
     "oarsman supervisor stop",
+    ("oarsman supervisor take-over", t("the machine that looked after the jobs is gone for good")),
     of_place=True,
 )
-@click.argument("what", type=click.Choice(["status", "stop"]))
+@click.argument("what", type=click.Choice(["status", "stop", "take-over"]))
 def supervisor_verb(_: Session, what: str) -> None:
     from oarsman.backends.local.follow import SupervisorLink
     from oarsman.store.paths import Paths
 
-    caller = SupervisorLink(Paths.default())
+    paths = Paths.default()
+    if what == "take-over":
+        paths.take_over()
+        click.echo(t("{path} belongs to this machine now", path=paths.state))
+        return
+    caller = SupervisorLink(paths)
     pid = caller.pid()
     if pid is None:
         click.echo(t("no supervisor is running"))

@@ -87,6 +87,8 @@ class Supervisor:
             await engine.close()
         with contextlib.suppress(OSError):
             self._paths.socket.unlink()
+        if not self._store.anything_unfinished():
+            self._paths.lock.write_text("")  # any machine may go on
         self._store.close()
         log.info("supervisor %d ends", os.getpid())
         if turning.done() and not turning.cancelled():
@@ -174,6 +176,7 @@ def main() -> None:
     except BlockingIOError:
         _tell(ready, b"busy")
         sys.exit(0)
+    paths.claim()
     paths.make_run()  # not before: the one that was here removes it when it leaves
     os.chdir("/")
     os.umask(0o077)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import re
+import socket
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -100,7 +102,8 @@ class Paths:
         return self.state / "secrets"
 
     def make(self) -> None:
-        """Create the folders that last, for this user alone. A run folder of somebody else is refused."""
+        """Create the folders that last, for this user alone. Refused while another machine looks after them."""
+        self.check_machine()
         with _no_place():
             (self.state / "jobs").mkdir(parents=True, exist_ok=True, mode=0o700)
             self.state.chmod(0o700)
@@ -113,17 +116,71 @@ class Paths:
     def make_run(self) -> None:
         """Create the run folder. Only the supervisor does, which also removes it: who only looks leaves nothing."""
         with _no_place():
+            if not self.check_run():  # whoever took its name cannot guess this one
+                other = tempfile.mkdtemp(prefix="oarsman-", dir=_short_temp())
+                self._run_link.unlink()
+                self._run_link.symlink_to(other)
             self.run.mkdir(mode=0o700, exist_ok=True)
-        self.check_run()
+        if not self.check_run():
+            raise self._not_ours()
 
-    def check_run(self) -> None:
-        """To be said before anything in the run folder is trusted: others may make one of its name."""
+    def check_run(self) -> bool:
+        """Whether what is in the run folder can be trusted: others may make one of its name. One of ours that others
+        can get at is refused."""
         try:
             found = self.run.lstat()  # of itself: a link may lead to a folder of ours that others can write to
         except OSError:  # there is none, or none that can be reached
+            return True
+        if found.st_uid == os.getuid() and (not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077):
+            raise self._not_ours()
+        return found.st_uid == os.getuid()
+
+    def _not_ours(self) -> StoreError:
+        return StoreError(Text("{path} is not a folder of this user alone", path=self.run), hint=Text("remove it"))
+
+    # -- which machine: two that have one home would each start the jobs of the other once more -------------------
+    def check_machine(self) -> None:
+        """The same one is known by its boot, whatever it or a container of it is called, and by its names after it."""
+        try:
+            boot, id, host = self.lock.read_text(errors="replace").splitlines()
+        except (OSError, ValueError):  # nobody looks after it
             return
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise StoreError(Text("{path} is not a folder of this user alone", path=self.run), hint=Text("remove it"))
+        here, *mine = _this_machine()
+        if boot != here and [id, host] != mine:
+            raise StoreError(
+                Text("{path} is looked after by {host}, where its jobs may still run", path=self.state, host=host),
+                hint=Text(
+                    "say it there, or point OARSMAN_STATE to a folder of this machine; if {host} is gone for good: "
+                    "{command}",
+                    host=host,
+                    command="oarsman supervisor take-over",
+                ),
+            )
+
+    def claim(self) -> None:
+        """For this machine; only whoever holds the lock does."""
+        self.lock.write_text("\n".join(_this_machine()))
+
+    def take_over(self) -> None:
+        """From a machine that is gone; one that is there holds the lock, and is not."""
+        with self.lock.open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self.check_machine()
+            else:
+                lock.truncate(0)
+
+
+def _this_machine() -> tuple[str, str, str]:
+    """Its boot, its id and its name."""
+    found = []
+    for file in ("/proc/sys/kernel/random/boot_id", "/etc/machine-id"):
+        try:
+            found.append(Path(file).read_text().strip())
+        except OSError:
+            found.append("")
+    return found[0], found[1], socket.gethostname()
 
 
 def note_secret(file: str | Path) -> None:

@@ -44,6 +44,7 @@ class SupervisorLink:
         """A connection to the supervisor, which is started if there is none."""
         deadline = time.monotonic() + _START_WITHIN
         while (sock := self.reach()) is None:
+            self._paths.check_machine()
             if time.monotonic() > deadline:
                 raise SupervisorError(
                     Text("the supervisor does not answer"),
@@ -54,7 +55,8 @@ class SupervisorLink:
 
     def reach(self) -> socket.socket | None:
         """A connection to the supervisor that is running, if one is."""
-        self._paths.check_run()
+        if not self._paths.check_run():
+            return None
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             sock.connect(os.fspath(self._paths.socket))
