@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Iterator
 
 import pytest
 
-from oarsman.portal import Portal, shared
+from oarsman.portal import Portal, in_background, shared
 
 
 @pytest.fixture
@@ -207,3 +207,16 @@ def test_what_would_end_the_program_reaches_the_caller_and_leaves_the_loop_to_ot
     with pytest.raises(exit):
         portal.run(work())
     assert portal.run(asyncio.sleep(0, "still there")) == "still there"
+
+
+def test_what_fails_in_the_background_is_logged_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails() -> None:
+        raise ValueError("nobody waits for me")
+
+    async def look_on() -> None:
+        task = in_background(fails(), "counting sheep")
+        await asyncio.wait({task})
+        await asyncio.sleep(0)
+        assert "counting sheep failed" in caplog.text  # though somebody still has the task
+
+    asyncio.run(look_on())

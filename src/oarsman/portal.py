@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -14,6 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import wraps
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
+log = logging.getLogger("oarsman")
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -42,6 +44,18 @@ async def running(*works: Coroutine[Any, Any, T]) -> AsyncIterator[Sequence[asyn
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def in_background(work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
+    """A task that nobody waits for. Should it fail, that is logged at once."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s failed", what, exc_info=error)
+
+    task = asyncio.get_running_loop().create_task(work, name=what)
+    task.add_done_callback(ended)
+    return task
 
 
 class Portal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,11 @@ from typing import Any
 import pytest
 
 from oarsman.control import supervisor as module
+from oarsman.control.reconciler import utc_now
+from oarsman.control.store_records import StoreRecords
 from oarsman.control.supervisor import Supervisor
+from oarsman.plan.actions import Plan
+from oarsman.store.jobs import JobStore
 from oarsman.store.paths import Paths
 
 PATIENCE = 100.0
@@ -67,3 +72,22 @@ def test_a_supervisor_leaves_although_the_store_could_not_be_read_for_once(
         supervisor._store.close()
 
     asyncio.run(story())
+
+
+def test_the_loop_turns_while_another_process_writes(tmp_path: Path) -> None:
+    store = JobStore(tmp_path / "oarsman.db")
+    job = {"namespace": "default", "name": "pi", "engine": "local", "owner": "me", "folder": "/", "document": {}}
+    store.add(uid="1", environment={}, now=utc_now(), **job)  # type: ignore[arg-type]
+    records = StoreRecords(store)
+
+    async def write() -> None:
+        record = records.read("1")
+        assert record is not None
+        writing = asyncio.create_task(records.write(record, None, Plan(status=record.status), settled=True))
+        await asyncio.sleep(0.1)
+        other.execute("ROLLBACK")
+        await writing
+
+    with closing(sqlite3.connect(tmp_path / "oarsman.db", isolation_level=None)) as other, closing(store):
+        other.execute("BEGIN IMMEDIATE")
+        asyncio.run(write())

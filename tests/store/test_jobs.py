@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -129,8 +130,41 @@ def test_a_newer_store_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "oarsman.db"
     path.write_bytes(b"not a database, but long enough to be looked at" * 100)
-    with pytest.raises(StoreError, match="cannot open"):
+    with pytest.raises(StoreError, match=r"oarsman\.db is damaged, or no database"):
         JobStore(path)
+
+
+def test_a_damaged_page_is_told_with_the_file_and_how_to_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "oarsman.db"
+    store = JobStore(path)
+    for number in range(50):
+        add(store, f"job-{number}")
+    store.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:  # all but the first page, which says what there is
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+    store = JobStore(path)
+    for ask in (lambda: store.changes(None).jobs, store.unfinished, store.uids, lambda: add(store, "one more")):
+        with pytest.raises(StoreError, match=f"{path} is damaged") as caught:
+            list(ask() or ())
+        assert ".recover" in str(caught.value.hint)
+    store.close()
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be used") as caught:
+        JobStore(tmp_path / "nowhere" / "oarsman.db")
+    assert "OARSMAN_STATE" in str(caught.value.hint)
+
+
+def test_whoever_holds_the_file_too_long_is_to_be_found(store: JobStore, tmp_path: Path) -> None:
+    store._db.execute("PRAGMA busy_timeout = 1")
+    with contextlib.closing(sqlite3.connect(tmp_path / "oarsman.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="cannot be used: database is locked") as caught:
+            add(store, "one")
+    assert "fuser" in str(caught.value.hint)
 
 
 def test_a_writer_killed_at_any_moment_leaves_whole_records(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from oarsman.console.api.accounts import TheCaller
 from oarsman.console.api.streams import Events, EventStream, Followers, Streams
 from oarsman.console.security.gate import Caller, Gate, address
 from oarsman.errors import ForbiddenError, UnauthenticatedError
+from oarsman.portal import in_background
 from oarsman.service import JobService
 from oarsman.service.job_index import JobIndex
 from oarsman.service.models import Identity
@@ -143,7 +144,7 @@ class Backends:
         wanted.used = self._clock()
         self._held.move_to_end(name)
         for backend in self._spare():
-            task = asyncio.create_task(backend.close())
+            task = in_background(backend.close(), "closing what nobody uses")
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
         return wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -66,14 +67,15 @@ class StoreRecords:
         if wire == stored.status and not plan.events and settled == stored.finished:
             return
         events = [(event.severity.value, event.reason, event.message) for event in plan.events]
-        self._store.write_status(stored.uid, wire, finished=settled, events=events, now=self._now())
+        write = self._store.write_status  # in a thread: another process that writes is waited for
+        await asyncio.to_thread(write, stored.uid, wire, finished=settled, events=events, now=self._now())
 
     async def leave(self, record: Record[StoredJob]) -> None:
         """It takes no room here and runs nothing; only its record is ours."""
         await self.write(record, None, Plan(status=record.status), settled=True)
 
     async def remove(self, record: Record[StoredJob]) -> None:
-        self._store.remove(record.uid)
+        await asyncio.to_thread(self._store.remove, record.uid)
 
     def uid_of(self, key: str) -> str:
         """Known or not: an earlier supervisor may have left something of it."""

@@ -7,6 +7,8 @@ process made it.
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import json
 import os
 import shutil
@@ -22,6 +24,7 @@ from typing import Any, TypeVar
 
 from oarsman.errors import ConflictError, NotFoundError, StoreError
 from oarsman.job.state import EventRecord
+from oarsman.store.damage import explained
 from oarsman.text.sentence import Text, dump, load
 
 T = TypeVar("T")
@@ -114,8 +117,8 @@ class JobStore:
                     self._reserve.write_bytes(bytes(_RESERVE_BYTES))
             if self._version() != _SCHEMA_VERSION:
                 self._write(self._migrate)
-        except sqlite3.Error as error:
-            raise StoreError(Text("cannot open {path}: {why}", path=path, why=error)) from error
+        except (sqlite3.Error, OSError) as error:
+            raise explained(path, error) from error
 
     @property
     def _db(self) -> sqlite3.Connection:
@@ -160,15 +163,9 @@ class JobStore:
             return self._transaction(work)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE):
-                raise StoreError(Text("the store cannot be written: {why}", why=error)) from error
+                raise
             self._reserve.unlink(missing_ok=True)
-        try:
-            return self._transaction(work)
-        except sqlite3.OperationalError as error:
-            raise StoreError(
-                Text("the store cannot be written: {why}", why=error),
-                hint=Text("make room on the disk that holds {path}", path=self._reserve.parent),
-            ) from error
+        return self._transaction(work)
 
     def _transaction(self, work: Callable[[], T]) -> T:
         self._db.execute("BEGIN IMMEDIATE")
@@ -380,6 +377,22 @@ class JobStore:
     def _next_revision(self) -> int:
         change = "UPDATE counters SET value = value + 1 WHERE name = 'revision' RETURNING value"
         return int(self._db.execute(change).fetchone()[0])
+
+
+def _explaining(ask: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(ask)
+    def asked(store: JobStore, *words: Any, **more: Any) -> Any:
+        try:
+            return ask(store, *words, **more)
+        except sqlite3.DatabaseError as error:
+            raise explained(store._path, error) from error
+
+    return asked
+
+
+for _name, _ask in list(vars(JobStore).items()):  # whatever is asked of it, and whenever the file turns out to be bad
+    if inspect.isfunction(_ask) and not _name.startswith("_"):
+        setattr(JobStore, _name, _explaining(_ask))
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -7,6 +7,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +74,44 @@ def test_a_file_of_a_newer_oarsman_is_left_alone(tmp_path: Path) -> None:
 def test_a_file_that_is_none_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "console.db"
     path.write_bytes(b"not a database, but long enough to be looked at" * 100)
-    with pytest.raises(StoreError, match="cannot open"):
+    with pytest.raises(StoreError, match=r"console\.db is damaged"):
         ConsoleStore(path)
-    with pytest.raises(StoreError, match="cannot open"):
+    with pytest.raises(StoreError, match="cannot be used"):
         ConsoleStore(tmp_path / "nowhere" / "console.db")
+
+
+def test_a_damaged_page_is_told_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "console.db"
+    ConsoleStore(path).close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+    store = ConsoleStore(path)
+    with pytest.raises(StoreError, match=r"console\.db is damaged"):
+        store.accounts.all()
+    with pytest.raises(StoreError, match=r"console\.db is damaged"):
+        store.audit.note("me", "here", "login")
+    store.close()
+
+
+def test_nobody_who_reads_waits_for_somebody_who_waits_to_write(tmp_path: Path) -> None:
+    path = tmp_path / "console.db"
+    with closing(ConsoleStore(path)) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        writing = threading.Thread(target=store.audit.note, args=("me", "here", "login"))
+        writing.start()
+        read = threading.Thread(target=store.accounts.all)
+        try:
+            while store._database._lock.acquire(blocking=False):
+                store._database._lock.release()  # until the other thread waits for the file
+            read.start()
+            read.join(5)
+            assert not read.is_alive()
+        finally:
+            other.execute("ROLLBACK")
+            writing.join()
+            read.join()
 
 
 def test_what_is_done_and_that_it_was_done_are_written_together(console: Console) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core import process
-from oarsman.engines.hosts.core.engine import HostsEngine
+from oarsman.engines.hosts.core import job_agent, messages, process
+from oarsman.engines.hosts.core.engine import HostsEngine, Watched
 from oarsman.engines.hosts.core.host_specs import hand_out_gpus
 from oarsman.engines.hosts.core.journal import (
     AgentStarted,
@@ -151,3 +152,33 @@ def test_gpus_that_others_got_while_a_job_rested_are_not_handed_out_twice() -> N
     kept = {member: ("0",)}
     assert hand_out_gpus(job, lambda _: ["0", "1"], kept=kept, taken={"1"})[member] == ("0",)
     assert hand_out_gpus(job, lambda _: ["0", "1"], kept=kept, taken={"0"})[member] == ("1",)
+
+
+def test_a_job_agent_that_says_nonsense_is_logged_and_its_job_looked_at(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = HostsEngine(job_folder=lambda _uid: tmp_path, run_folder=lambda _uid: tmp_path)
+    looked_at: list[str] = []
+    engine._notify = looked_at.append
+
+    async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(messages.LENGTH.pack(8) + b"nonsense")
+        writer.close()
+
+    async def listen() -> None:
+        os.chdir(tmp_path)  # its whole name may be too long
+        async with await asyncio.start_unix_server(babble, job_agent.CONTROL):
+            watched = Watched(tmp_path)
+            engine._run_folder = lambda _uid: Path(".")
+            engine._listen("uid", watched)
+            assert watched.listener is not None
+            await asyncio.wait({watched.listener})
+            await asyncio.sleep(0)
+
+    here = os.getcwd()
+    try:
+        asyncio.run(listen())
+    finally:
+        os.chdir(here)
+    assert looked_at == ["uid"]
+    assert "listening to the job agent of uid failed" in caplog.text

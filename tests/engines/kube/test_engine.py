@@ -617,3 +617,17 @@ async def test_informers_tell_the_key_of_the_job_for_each_of_its_objects(world: 
     assert set(told) == {"default/pi", "ns/other"}
     assert world.caches.trouble is None
     await world.engine.close()
+
+
+def test_an_informer_that_breaks_before_it_has_read_everything_is_not_waited_for() -> None:
+    async def breaks() -> None:
+        raise RuntimeError("broken")
+
+    async def start() -> None:
+        caches = Caches(None)  # type: ignore[arg-type]
+        caches.mpijobs.run = breaks  # type: ignore[method-assign]
+        async with asyncio.timeout(20):
+            await caches.start(lambda _: None)
+
+    with pytest.raises(RuntimeError, match="broken"):
+        asyncio.run(start())

@@ -20,6 +20,7 @@ from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.kube.client import ApiError, Kube, Resource, resources
 from oarsman.errors import AccessError, UnsupportedError
 from oarsman.manifest.quantity import parse
+from oarsman.portal import in_background
 from oarsman.text.sentence import Text
 
 METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
@@ -113,7 +114,7 @@ class PodSampler:
             if first:
                 await _measure(kube, key, series)
             if self._task is None or self._task.done():
-                self._task = asyncio.create_task(self._sample(kube))
+                self._task = in_background(self._sample(kube), "sampling usage")  # the next who asks begins again
         return [one for one in series.samples if since is None or one.time > since]
 
     async def close(self) -> None:

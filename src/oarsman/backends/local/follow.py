@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
@@ -280,7 +279,7 @@ async def changes(
                 if found.revision == revision:
                     await news.wait()
                     continue
-            except (StoreError, sqlite3.Error) as error:
+            except StoreError as error:
                 if revision is None:
                     raise
                 log.warning("the store cannot be read: %s; tried again", error)

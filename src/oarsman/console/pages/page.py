@@ -173,7 +173,7 @@ def register(console: Console, kind: type[Page]) -> None:
     @ui.page(kind.path)
     async def shown(request: Request) -> RedirectResponse | None:
         try:
-            caller = console.gate.caller(request)
+            caller = await asyncio.to_thread(console.gate.caller, request)  # it may wait for the file
             namespace = request.path_params.get("namespace")
             context = PageContext.of(
                 console, request, caller, say=spoken(request), client=ui.context.client, namespace=namespace

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from oarsman.errors import StoreError, UsageError
 from oarsman.service.models import AuditEntry, AuditPage
+from oarsman.store.damage import explained
 from oarsman.text.sentence import Text
 
 _SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql")  # one per version, each made of the one before
@@ -24,20 +25,22 @@ _LONGEST = 300
 
 
 class Database:
-    """One connection for all threads of a process, one at a time; other processes wait for the file.
+    """One connection for changes by all threads of a process, one at a time; other processes wait for the file. Another
+    one reads, which never waits for it: an event loop does not stand still while somebody else writes.
 
     Every change is a transaction, and what belongs together (a deed and its entry in the audit log) shares one.
     """
 
     def __init__(self, path: Path) -> None:
-        self._lock = threading.RLock()
+        self._lock, self._reading = threading.RLock(), threading.Lock()
+        self._writer: int | None = None  # the thread whose transaction is open
+        self._path = path
         try:
             os.close(
                 os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             )  # never readable by others, not even at first
             path.chmod(0o600)
-            self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            self._db.row_factory = sqlite3.Row
+            self._db, self._reader = _connect(path), _connect(path)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")  # what was revoked stays revoked, after a power cut too
             self._db.execute("PRAGMA foreign_keys = ON")
@@ -45,7 +48,7 @@ class Database:
             with self.transaction():
                 self._migrate()
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(Text("cannot open {path}: {why}", path=path, why=error)) from error
+            raise explained(path, error) from error
 
     def _migrate(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -73,26 +76,40 @@ class Database:
                 return
             try:
                 self._db.execute("BEGIN IMMEDIATE")
+                self._writer = threading.get_ident()
                 yield self._db
                 self._db.execute("COMMIT")
             except BaseException as error:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
-                if isinstance(error, sqlite3.OperationalError):
-                    raise StoreError(Text("the accounts cannot be written: {why}", why=error)) from error
+                if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.IntegrityError):
+                    raise explained(self._path, error) from error
                 raise
+            finally:
+                self._writer = None
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
-        with self._lock:
-            return self._db.execute(statement, values).fetchall()
+        mine = self._writer == threading.get_ident()
+        try:
+            with self._lock if mine else self._reading:
+                return (self._db if mine else self._reader).execute(statement, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise explained(self._path, error) from error
 
     def row(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Row | None:
         found = self.rows(statement, values)
         return found[0] if found else None
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, self._reading:
             self._db.close()
+            self._reader.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+    db.row_factory = sqlite3.Row
+    return db
 
 
 def hashed(secret: str) -> bytes:

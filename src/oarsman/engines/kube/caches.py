@@ -17,6 +17,7 @@ from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.objects.preparation import PodPreparation, commands_of
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job
+from oarsman.portal import running
 
 V = TypeVar("V", bound=HasMeta)
 _OURS = names.LABEL_JOB  # a selector: the label is there, whatever its value
@@ -53,10 +54,18 @@ class Caches:
         self._notify = notify
         # Jobs first: whatever a status says was made is then in the lists of what there is.
         self._tasks = [asyncio.create_task(self.mpijobs.run())]
-        await self.mpijobs.synced.wait()
+        await self._synced(self.mpijobs)
         self._tasks += [asyncio.create_task(informer.run()) for informer in self._informers[1:]]
         for informer in self._informers:
-            await informer.synced.wait()
+            await self._synced(informer)
+
+    async def _synced(self, informer: Informer[Any]) -> None:
+        """Or what broke one of them, for which one would wait for ever."""
+        async with running(informer.synced.wait()) as there:
+            await asyncio.wait({*there, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
+        for task in self._tasks:
+            if task.done():
+                task.result()
 
     async def follow(self) -> None:
         """Until one of them breaks, which it must not: without news every job would stand still unnoticed."""

@@ -26,6 +26,7 @@ from oarsman.errors import RetryableError, UnsupportedError
 from oarsman.job.job import Job
 from oarsman.job.observed import Member, Observed, Phase, World
 from oarsman.plan import actions
+from oarsman.portal import in_background
 from oarsman.text.sentence import Text
 
 _ANSWER_WITHIN = 60.0
@@ -269,20 +270,21 @@ class HostsEngine:
 
     def _listen(self, uid: str, watched: Watched) -> None:
         if watched.listener is None or watched.listener.done():
-            watched.listener = asyncio.create_task(self._hear(uid))
+            watched.listener = in_background(self._hear(uid), f"listening to the job agent of {uid}")
 
     async def _hear(self, uid: str) -> None:
         """Notify after every fact the job agent noted, and once more when it is gone."""
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        try:
             reader, writer = await asyncio.open_unix_connection(self._run_folder(uid) / job_agent.CONTROL)
-            try:
+            with contextlib.closing(writer):
                 writer.write(messages.CALLS.encode(messages.Listen()))
                 while True:
                     await _receive(reader)
                     self._notify(uid)
-            finally:
-                writer.close()
-        self._notify(uid)
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self._notify(uid)
 
 
 def _worlds(seen: Seen) -> tuple[World, ...]:
