@@ -117,7 +117,7 @@ class Paths:
         """Create the run folder. Only the supervisor does, which also removes it: who only looks leaves nothing."""
         with _no_place():
             if not self.check_run():  # whoever took its name cannot guess this one
-                other = tempfile.mkdtemp(prefix="oarsman-", dir=_short_temp())
+                other = tempfile.mkdtemp(prefix="oarsman-", dir=short_temp())
                 self._run_link.unlink()
                 self._run_link.symlink_to(other)
             self.run.mkdir(mode=0o700, exist_ok=True)
