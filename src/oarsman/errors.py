@@ -12,6 +12,7 @@ OarsmanError
 │   └── ForbiddenError         a server knows who asks, and says no            (exit 3)
 ├── RetryableError             the world was in the way; trying again may help (exit 75)
 │   ├── ThrottledError         too many attempts; says how long to wait
+│   ├── PlaceLostError         a machine that a job was given cannot be used; it is placed anew
 │   ├── SupervisorError        the supervisor could not be started or reached
 │   └── ClusterError           a cluster could not be reached or said no; engines/kube/client/errors.py has the kinds
 ├── TerminalError              trying again will not help                      (exit 70)
@@ -131,6 +132,10 @@ class ThrottledError(RetryableError):
     def __init__(self, message: str, *, retry_after: float, field: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, field=field, hint=hint)
         self.retry_after = retry_after  # seconds
+
+
+class PlaceLostError(RetryableError):
+    code = "place-lost"
 
 
 class SupervisorError(RetryableError):

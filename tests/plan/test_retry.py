@@ -11,9 +11,10 @@ from oarsman.job.job import Job, Volume
 from oarsman.job.job import RestartPolicy as R
 from oarsman.job.observed import Admission, Exit, Observed, Phase
 from oarsman.job.state import Attempt
-from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker, PublishHosts
+from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker, Dismantle, PublishHosts
 from oarsman.plan.policies.retry import delay
 from oarsman.plan.reconcile import reconcile
+from oarsman.status import conditions
 from tests.builders import a_job, a_launcher, a_rank, a_status, a_worker, at, launched, running, workers
 
 
@@ -203,7 +204,7 @@ def test_on_hosts_the_gang_gives_its_room_back_while_it_waits() -> None:
     assert leaving.actions == (DeleteLauncher(1), PublishHosts(()), DeleteWorker(0), DeleteWorker(1))
     gone = replace(seen, status=leaving.status, launcher=None, workers=(), published_hosts=())
     waiting = reconcile(job, gone, at(21))
-    assert (waiting.actions, waiting.look_again_in) == ((), timedelta(seconds=9))
+    assert (waiting.actions, waiting.look_again_in) == ((Dismantle(),), timedelta(seconds=9))
     back = reconcile(job, gone, at(30))
     assert [a for a in back.actions if isinstance(a, CreateWorker)] == [CreateWorker(0), CreateWorker(1)]
     assert names.REASON_WORKER_REPLACED not in [event.reason for event in back.events]
@@ -382,3 +383,61 @@ def test_a_launcher_whose_host_was_lost_is_not_judged_by_how_it_was_killed() -> 
         assert cause is not None
         assert failed.reason == names.REASON_HOST_LOST
         assert (cause.summary, cause.hint) == ("pi-launcher was lost: it gave no sign of life", None)
+
+
+# -- places that are lost before anything runs -----------------------------------------------------------
+LOST = "node1: nothing listens on port 22"
+
+
+def test_a_job_whose_place_is_lost_before_it_ran_gives_all_back_and_asks_for_another() -> None:
+    job = a_job()
+    seen = Observed(status=a_status(), workers=workers(2), keeps_idle_members=False, prepared=True, place_lost=LOST)
+    placed_anew = reconcile(job, seen, at(20))
+    queued = placed_anew.status.condition(names.QUEUED)
+    assert queued is not None
+    assert (queued.reason, queued.message) == (names.REASON_NO_HOSTS, f"placed anew: {LOST}")
+    assert placed_anew.status.retry_at == at(22)
+    leaving = reconcile(job, replace(seen, status=placed_anew.status), at(20))
+    assert leaving.actions == (DeleteWorker(0), DeleteWorker(1))
+    gone = replace(seen, status=leaving.status, workers=(), place_lost="")
+    assert reconcile(job, gone, at(21)).actions == (Dismantle(),)
+    away = Admission(admitted=False, position=1, reason=LOST, about=names.REASON_NO_HOSTS)
+    waiting = reconcile(job, replace(gone, prepared=False, admission=away), at(22)).status
+    assert waiting.queue is not None
+    assert waiting.queue.reason == LOST
+
+
+def test_a_job_that_runs_keeps_its_places() -> None:
+    job = a_job()
+    seen = running(job, keeps_idle_members=False, place_lost=LOST)
+    assert reconcile(job, seen, at(20)).status.retry_at is None
+
+
+def test_a_launcher_whose_host_is_lost_before_it_began_costs_no_retry_and_the_reason_is_told() -> None:
+    job = a_job()
+    launcher = replace(a_launcher(Phase.FAILED), exit=None, reason=names.REASON_HOST_LOST, message=LOST)
+    seen = running(job, launcher=launcher, keeps_idle_members=False)
+    status = reconcile(job, seen, at(20)).status
+    assert [attempt.outcome for attempt in status.attempts] == ["NotStarted"]
+    assert status.cause is not None
+    assert LOST in status.cause.summary
+    assert status.retry_at == at(30)
+
+
+@pytest.mark.parametrize("reason", [names.REASON_NO_HOSTS, names.REASON_TROUBLE])
+def test_a_deadline_that_ends_a_wait_says_what_was_waited_for(reason: str) -> None:
+    job = a_job(active_deadline_seconds=60)
+    waits = conditions.put((), names.QUEUED, True, reason=reason, message=LOST, at=at(10))
+    status = replace(a_status(attempts=(), retry_at=at(10)), conditions=waits)
+    ended = reconcile(job, Observed(status=status, keeps_idle_members=False), at(3600)).status
+    assert ended.cause is not None
+    assert ended.cause.summary == f"it had not started after its deadline of 60 s: {LOST}"
+
+
+def test_who_was_never_made_because_of_trouble_is_told_with_the_trouble() -> None:
+    job = a_job()
+    waits = conditions.put((), names.QUEUED, True, reason=names.REASON_TROUBLE, message="no space left", at=at(10))
+    status = replace(a_status(), conditions=waits)
+    ended = reconcile(job, Observed(status=status, keeps_idle_members=False), at(3600)).status
+    assert ended.cause is not None
+    assert ended.cause.summary == "pi-worker-0 was not ready after 5 min: no space left"

@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from oarsman import names
 from oarsman.control.queue import WorkQueue
 from oarsman.engines.contract import Assignment, Engine
-from oarsman.errors import ManifestError, OarsmanError, RetryableError
+from oarsman.errors import ManifestError, OarsmanError, PlaceLostError, RetryableError
 from oarsman.job.job import Job
 from oarsman.job.observed import Observed
 from oarsman.job.state import Status
@@ -331,13 +331,14 @@ def so_far(before: Status, plan: Plan, trouble: OarsmanError, now: datetime) -> 
     """What is true although an action failed: that it was begun, so that no wait is endless, and why it is not done."""
     begun = before if before.start_time is not None else replace(before, start_time=plan.status.start_time)
     message = _known_words(before, trouble.message)
-    event = Event(reason=names.REASON_TROUBLE, message=message, severity=Severity.WARNING)
+    reason = names.REASON_NO_HOSTS if isinstance(trouble, PlaceLostError) else names.REASON_TROUBLE
+    event = Event(reason=reason, message=message, severity=Severity.WARNING)
     if not before.is_true(names.RUNNING):
         stuck = conditions.put(
             begun.conditions,
             names.QUEUED,
             True,
-            reason=names.REASON_TROUBLE,
+            reason=reason,
             message=message,
             at=now,
             refresh=True,

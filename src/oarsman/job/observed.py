@@ -120,6 +120,7 @@ class Observed:
     launcher_holds: bool = False  # a launcher waits by itself until its workers answer; until then it is Pending
     ranks_report: bool = True  # False: ranks cannot tell where they ran; the launcher itself checks
     out_of_memory: tuple[str, ...] = ()  # hosts on which a process was killed at the memory limit
+    place_lost: str = ""  # why a machine that it was given cannot be used, if one cannot
     refused: str | None = None  # a member that cannot be created as it is asked for, and why
     machines: Mapping[str, str] = field(default_factory=dict)  # member -> machine; empty: each is one of its own
     outdated: tuple[str, ...] = ()  # fields that were edited and cannot reach members that exist

@@ -108,6 +108,7 @@ _STORY: Final[tuple[Chapter, ...]] = (
     deadline.deadline,
     success.placement_while_running,
     barrier.hopeless,
+    retry.place_lost,
     retry.attempt_failed,
     retry.rest,
     retry.clear_away,

@@ -91,7 +91,11 @@ def _waiting_for(turn: Turn) -> _Waiting | None:
 def _worker(turn: Turn, index: int) -> _Waiting | None:
     worker = turn.seen.worker(index)
     if worker is None:
-        return _Waiting(host=turn.job.worker_host(index), because=Text("it does not exist yet"), coming=True)
+        # What keeps us from making it was taken back at the start of this turn.
+        queued = turn.seen.status.condition(names.QUEUED)
+        in_the_way = queued is not None and queued.status and queued.reason == names.REASON_TROUBLE
+        because = queued.message if queued and in_the_way else Text("it does not exist yet")
+        return _Waiting(host=turn.job.worker_host(index), because=because, coming=True)
     if usable(worker):
         return None
     died = worker.phase.ended and not worker.terminating

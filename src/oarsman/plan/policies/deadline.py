@@ -20,5 +20,9 @@ def deadline(turn: Turn) -> Turn:
     if turn.now < due:
         return turn.wake_at(due)
     summary = Text("it was still running after its deadline of {seconds} s", seconds=seconds)
+    waits = turn.seen.status.condition(names.QUEUED)
+    if waits is not None and waits.status:
+        template = Text("it had not started after its deadline of {seconds} s: {why}")
+        summary = Text(template, seconds=seconds, why=waits.message)
     message = Text("MPIJob {key} was active longer than its deadline of {seconds} s", key=turn.job.key, seconds=seconds)
     return finish.fail(cleanup.end_all(turn), names.REASON_DEADLINE, message, Cause(summary=summary))

@@ -37,6 +37,7 @@ FIRST_DELAY: Final = timedelta(seconds=10)
 LONGEST_DELAY: Final = timedelta(seconds=360)
 # A launcher that was just created may not be visible yet; only later is it missed.
 GRACE: Final = timedelta(seconds=5)
+MOVE_DELAY: Final = timedelta(seconds=2)  # before a job asks for another place than the one it lost
 _TAKEN_AWAY: Final = ("Evicted", "HostLost", replacement.VANISHED)  # none of the program's doing
 
 
@@ -49,6 +50,18 @@ def limit(job: Job) -> int:
 
 def delay(failures: int) -> timedelta:
     return timedelta(seconds=Backoff(FIRST_DELAY.total_seconds(), LONGEST_DELAY.total_seconds()).after(failures))
+
+
+def place_lost(turn: Turn) -> Turn:
+    """A machine that it was given cannot be used, and nothing has run there: it gives all back and asks anew."""
+    why, launcher, retry_at = turn.seen.place_lost, turn.seen.launcher, turn.status.retry_at
+    rests = retry_at is not None and turn.now < retry_at
+    if not why or rests or (launcher.phase is not Phase.PENDING if launcher else turn.open_attempt):
+        return turn
+    message, cause = conditions.cut(Text("placed anew: {why}", why=why)), Cause(summary=why)
+    turn = attempts.close(turn, attempts.NOT_STARTED, cause=cause).become(retry_at=turn.now + MOVE_DELAY)
+    turn = turn.say(names.QUEUED, True, names.REASON_NO_HOSTS, message, refresh=True)
+    return turn.tell(names.REASON_NO_HOSTS, message, warning=True).again().end()
 
 
 def attempt_failed(turn: Turn) -> Turn:
@@ -74,6 +87,8 @@ def attempt_failed(turn: Turn) -> Turn:
         return _not_started(turn, causes.of_lost_worker(turn.seen, lost), lost)
     if launcher.phase is Phase.FAILED:
         lost = (*lost, *replacement.lost_launcher(launcher))
+        if lost and launcher.exit is None and not turn.seen.keeps_idle_members:  # its host went before it began
+            return _not_started(turn, causes.of_lost_worker(turn.seen, lost), lost)
         return _verdict(turn, causes.of_failed_launcher(turn.job, turn.seen, launcher, lost), lost)
     if lost and not turn.job.elastic:
         return _verdict(turn, causes.of_lost_worker(turn.seen, lost), lost)
@@ -92,7 +107,8 @@ def _not_started(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...] = ()) -
     if by_itself and turn.now >= began + turn.seen.patience:
         return barrier.not_ready(turn, cause.summary, cause.host or "")
     turn = attempts.close(turn, attempts.NOT_STARTED, cause=cause).become(cause=cause)
-    turn = turn.become(retry_at=turn.now + delay(len(before) + 1)) if before else turn
+    if before or not turn.seen.keeps_idle_members:  # who gives its room back may get a better place
+        turn = turn.become(retry_at=turn.now + delay(len(before) + 1))
     message = conditions.cut(Text("not started: {why}", why=cause.summary))
     return turn.tell(names.REASON_RESTARTING, message, warning=True).again().end()
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from oarsman import names
 from oarsman.plan import attempts
-from oarsman.plan.actions import DeleteLauncher, DeleteWorker
-from oarsman.plan.policies import elastic
+from oarsman.plan.actions import DeleteLauncher, DeleteWorker, Dismantle
+from oarsman.plan.policies import cleanup, elastic
 from oarsman.plan.turn import Turn
 from oarsman.text.sentence import Text
 
@@ -42,8 +42,9 @@ def take_back(turn: Turn) -> Turn:
     if launcher is not None and not launcher.terminating:
         turn = turn.do(DeleteLauncher(launcher.attempt))
     leaving = [w for w in turn.seen.workers if not w.terminating]
-    turn = elastic.withdraw(turn, leaving)
-    return turn.do(*(DeleteWorker(w.index) for w in leaving))
+    turn = elastic.withdraw(turn, leaving).do(*(DeleteWorker(w.index) for w in leaving))
+    nothing_left = launcher is None and not turn.seen.workers
+    return turn.do(Dismantle()) if nothing_left and cleanup.under_way(turn) else turn
 
 
 def _resume(turn: Turn) -> Turn:

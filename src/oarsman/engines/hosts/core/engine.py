@@ -11,7 +11,9 @@ import contextlib
 import shutil
 import signal
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -22,9 +24,10 @@ from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec, read_spec
 from oarsman.engines.hosts.core.journal import HostDown, HostGone, JournalReader, LauncherGone, add_note
 from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
 from oarsman.engines.hosts.local.transport import LocalTransport
-from oarsman.errors import RetryableError, UnsupportedError
+from oarsman.errors import PlaceLostError, RetryableError, UnsupportedError
 from oarsman.job.job import Job
 from oarsman.job.observed import Member, Observed, Phase, World
+from oarsman.job.state import Status
 from oarsman.plan import actions
 from oarsman.portal import in_background
 from oarsman.text.sentence import Text
@@ -51,6 +54,10 @@ class Transport(Protocol):
     async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
         """Write what the job agent needs, all anew; RetryableError if it cannot be had now."""
 
+    def unusable(self, job: Job, troubled: Mapping[str, float], asked: Callable[[], None]) -> str:
+        """Why one of these machines cannot be used, to which there was no way at these times; empty: not known yet, and
+        `asked` is called when it may be."""
+
     def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:
         """hostfile and its kin, for the hosts of this moment."""
 
@@ -72,6 +79,8 @@ class Watched:
         self.refusal: str | None = None
         self.judged = -1  # generation for which `refusal` holds
         self.refused: str | None = None  # why it could not be prepared where it was to run
+        self.lost = ""  # why a machine that it was given cannot be used
+        self.lost_after: datetime | None = None  # the status' `retry_at` then: with the next one it is placed anew
         self.rests = False  # it has given its room back, GPUs included, until it is prepared again
         self.cleared: process.ProcessId | None = None  # the dead job agent we have cleared up after
 
@@ -83,6 +92,9 @@ class Watched:
     @property
     def agent_alive(self) -> bool:
         return self.seen.agent is not None and not self.seen.ended and process.alive(self.seen.agent)
+
+    def lose_place(self, why: str, status: Status) -> None:
+        self.lost, self.lost_after = why, status.retry_at
 
     def end_agent(self) -> None:
         if self.seen.agent is not None and self.agent_alive:
@@ -125,6 +137,11 @@ class HostsEngine:
         launcher, workers = _launcher_member(assignment, seen, alive), _worker_members(assignment, seen, alive)
         between_runs = assignment.status.retry_at is not None or assignment.status.is_true(names.SUSPENDED)
         watched.rests = between_runs and launcher is None and not workers
+        waits = launcher is None or launcher.phase is Phase.PENDING
+        if not waits or watched.lost_after != assignment.status.retry_at:
+            watched.lost = ""
+        if waits and alive and not watched.lost:
+            watched.lose_place(self._unusable(job, seen), assignment.status)
         worlds = _worlds(seen) if launcher is not None else (World(ranks=()),)
         return Observed(
             status=assignment.status,
@@ -140,12 +157,19 @@ class HostsEngine:
             admission=assignment.admission,
             unsupported=await self._judge(assignment, watched),
             refused=watched.refused,
+            place_lost=watched.lost,
             remarks=tuple(self._transport.remarks(job)),
             machines=dict(seen.machines),
             stop_requested=assignment.stop_requested,
             prepared=alive,
             keeps_idle_members=False,
         )
+
+    def _unusable(self, job: Job, seen: Seen) -> str:
+        """Before anything runs: why hosts that never came up will not."""
+        never_up = [host for host in seen.hosts.values() if not host.up and host.down_at is None]
+        troubled = {host.machine: host.trouble_at.timestamp() for host in never_up if host.machine and host.trouble_at}
+        return self._transport.unusable(job, troubled, lambda: self._notify(job.uid)) if troubled else ""
 
     async def _clear_up(self, uid: str, watched: Watched) -> None:
         """After a job agent that was killed; never under the feet of one that starts in its place."""
@@ -192,6 +216,9 @@ class HostsEngine:
                     pass  # the runtime removes the record and calls forget()
         except UnsupportedError as error:  # only known now that its places are
             watched.refused = error.message
+        except PlaceLostError as error:
+            watched.lose_place(error.message, assignment.status)
+            raise
         except (OSError, RetryableError) as error:
             if assignment.status.finished:
                 watched.end_agent()  # its socket may have been swept from the disk; a signal still reaches it
@@ -335,12 +362,15 @@ def _launcher_member(assignment: Assignment, seen: Seen, agent_alive: bool) -> M
         if not agent_alive or host is None:
             return None
         # It was ordered, and starts as soon as its host is up. Far away that may take long.
-        return Member(
-            name=job.launcher_host,
-            attempt=attempt.number,
-            phase=Phase.PENDING,
-            started_at=attempt.started,
-            not_ready_because=host.trouble,
+        member = Member(name=job.launcher_host, attempt=attempt.number, phase=Phase.PENDING, started_at=attempt.started)
+        if host.down_at is None:
+            return replace(member, not_ready_because=host.trouble)
+        return replace(
+            member,
+            phase=Phase.FAILED,
+            finished_at=host.down_at,
+            reason=names.REASON_HOST_LOST,
+            message=host.trouble,
         )
     vanished = not agent_alive or seen.ended  # if it has not ended, it did so with its job agent
     if launcher is None or (vanished if launcher.exit is None else launcher.dismissed):

@@ -118,7 +118,8 @@ class Seen:
                 host.trouble = host.trouble or fact.reason
                 host.memory_limit_hit = fact.memory
                 host.up, host.down_at = False, host.trouble_at or when
-                if not host.trouble or host.launcher:  # a launcher's host is judged by the launcher
+                runs = self.launcher is not None and self.launcher.exit is None
+                if not host.trouble or (host.launcher and runs):  # a launcher's host is judged by the launcher
                     del self.hosts[fact.host]
             case journal.HostGone() if fact.host in self.hosts and self.hosts[fact.host].down_at is not None:
                 del self.hosts[fact.host]

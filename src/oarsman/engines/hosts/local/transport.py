@@ -15,6 +15,7 @@ import shutil
 import signal
 import socket
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import psutil
@@ -91,6 +92,9 @@ class LocalTransport:
         for name, shim in commands.items():
             replace_file(f"{run_folder}/bin/{name}", f'#!{shell}\nexec {start} {shim} "$@"\n', mode=0o755)
         write_spec(folder, spec)
+
+    def unusable(self, job: Job, troubled: Mapping[str, float], asked: Callable[[], None]) -> str:
+        return ""  # this machine is here
 
     def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:
         """hostfile, discover_hosts.sh, kubexec.sh and the table of names, for the hosts of this moment."""

@@ -61,6 +61,7 @@ class InventoryFacts:
         self.facts: dict[str, HostFacts] = {}
         self.troubles: dict[str, Trouble] = {}
         self._looked_at = float("-inf")
+        self.asked_at = float("-inf")  # the same in seconds of the epoch
         self._looking: asyncio.Task[None] | None = None
 
     @property
@@ -82,7 +83,7 @@ class InventoryFacts:
         known = self._recall(inventory)
         self._looked_at = float("-inf")
         if known is not None and known.age < unchanged:
-            self._looked_at = time.monotonic() - known.age
+            self._looked_at, self.asked_at = time.monotonic() - known.age, time.time() - known.age
             self.facts, self.troubles = dict(known.facts), dict(known.troubles)
 
     @property
@@ -106,11 +107,11 @@ class InventoryFacts:
         await asyncio.shield(self._looking)
 
     async def _look(self) -> None:
-        inventory = self.inventory
+        inventory, asked_at = self.inventory, time.time()
         answers = await on_all(inventory.hosts, self._ask)
         self.facts = {name: said for name, said in answers.items() if isinstance(said, HostFacts)}
         self.troubles = {name: said for name, said in answers.items() if isinstance(said, Trouble)}
-        self._looked_at = time.monotonic()
+        self._looked_at, self.asked_at = time.monotonic(), asked_at
         self._keep(inventory, self.facts, self.troubles)
 
     async def with_mpi(self, names: Iterable[str], mpi: str) -> dict[str, HostFacts]:

@@ -29,7 +29,7 @@ from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs, base_folder
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.trouble import Trouble
-from oarsman.errors import RetryableError, UnsupportedError, UserError
+from oarsman.errors import PlaceLostError, RetryableError, UnsupportedError, UserError
 from oarsman.job.job import Implementation, Job, Role
 from oarsman.job.mpi import discover_hosts, hostfile
 from oarsman.text.sentence import Text
@@ -48,6 +48,7 @@ class SshTransport:
         self._known_inventories = known_inventories
         self._secrets = secrets
         self._left_out: dict[str, tuple[str, ...]] = {}  # secrets in the folders of jobs, by uid
+        self._looking: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         pass
@@ -104,10 +105,7 @@ class SshTransport:
         machines = {host.name: host for host in places.values()}
         if not all(name in inventory_facts.facts for name in machines):
             await inventory_facts.look()
-        for name in machines:
-            if name not in inventory_facts.facts:
-                inventory_facts.stale()
-                raise RetryableError(str(inventory_facts.troubles.get(name, Text("{host} does not answer", host=name))))
+        _all_answer(machines, inventory_facts)
         facts = await inventory_facts.for_mpi_of(job, {name: inventory_facts.facts[name] for name in machines})
         mpi = host_facts.choose_mpi(job, facts)
         if isinstance(mpi, str):
@@ -118,7 +116,12 @@ class SshTransport:
         networks = host_facts.network_of(machines, facts)
         if isinstance(networks, Trouble):
             raise UnsupportedError(str(networks))
-        folders, copies = await self._bring_code(assignment, inventory_facts.ssh, machines, facts)
+        try:
+            folders, copies = await self._bring_code(assignment, inventory_facts.ssh, machines, facts)
+        except RetryableError:
+            await inventory_facts.look()  # it may be away by now: then everybody is to know
+            _all_answer(machines, inventory_facts)
+            raise
         host_specs = SshHostSpecs(
             job=job,
             environment=assignment.environment,
@@ -176,6 +179,20 @@ class SshTransport:
             names.DISCOVER_HOSTS: discover_hosts(slots, slots),
             names.KUBEXEC: f'#!/bin/sh\nexec {launcher.run}/bin/ssh "$@"\n',
         }
+
+    def unusable(self, job: Job, troubled: Mapping[str, float], asked: Callable[[], None]) -> str:
+        """Of machines to which there was no way at these times: why one cannot be used, if it cannot. All are asked
+        first, which takes a while; `asked` is called then."""
+        inventory_facts = self._facts_of(job)
+        for name in troubled:
+            if found := inventory_facts.troubles.get(name):
+                return found.message
+        if inventory_facts.asked_at < max(troubled.values(), default=float("-inf")):
+            looking = asyncio.create_task(inventory_facts.look())
+            self._looking.add(looking)
+            looking.add_done_callback(self._looking.discard)
+            looking.add_done_callback(lambda _: asked())
+        return ""
 
     # -- what is left --------------------------------------------------------------------------------------
     def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
@@ -278,6 +295,14 @@ def _places(assignment: Assignment, previous: JobSpec | None, inventory_facts: I
             raise RetryableError(Text("{member} has no place: {why}", member=member, why=gone))
         places[member] = host
     return places
+
+
+def _all_answer(machines: Iterable[str], inventory_facts: InventoryFacts) -> None:
+    """Or PlaceLostError, with the first that does not."""
+    for name in machines:
+        if name not in inventory_facts.facts:
+            found = inventory_facts.troubles.get(name)
+            raise PlaceLostError(found.message if found else Text("{host} does not answer", host=name))
 
 
 def _gpus(

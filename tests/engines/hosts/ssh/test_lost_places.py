@@ -1,0 +1,72 @@
+"""A host that goes away while it still counts as well: its jobs run elsewhere, or wait and say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ssh_hosts import Rack
+
+from oarsman import names
+from oarsman.job.state import Status
+
+from ..machine import mpijob
+from .ssh_machine import SshMachine
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(400)]
+CODE = [pytest.param({}, id="copied"), pytest.param({names.ANNOTATION_CODE: "none"}, id="not-copied")]
+
+
+@pytest.fixture
+def machine(tmp_path: Path, rack: Rack) -> Iterator[SshMachine]:
+    """All hosts answered a moment ago."""
+    machine = SshMachine(tmp_path / "state", rack)
+    (machine.folder / "data").write_text("some code\n")
+    machine.ok("run", "--name", "first", "--code", "none", "-n", "1", "--", "true")
+    machine.ok("delete", "first")
+    machine.ok("wait", "first", "--for", "deleted")  # its room is free again
+    yield machine
+    rack.repair()
+    machine.close()
+
+
+def waits_for_node1(status: Status) -> bool:
+    queued = status.condition(names.QUEUED)
+    said = queued is not None and queued.status and queued.reason == names.REASON_NO_HOSTS
+    return said and "node1: nothing listens on port 22" in queued.message and status.queue is not None
+
+
+def lost(machine: SshMachine, key: str) -> None:
+    """It had been given the host that is away."""
+    told = [event.message for event in machine.jobs.events(key) if event.reason == names.REASON_NO_HOSTS]
+    assert "placed anew: node1: nothing listens on port 22" in told, machine.log_of(key)
+
+
+@pytest.mark.parametrize("annotations", CODE)
+def test_a_job_whose_host_is_away_starts_on_another(
+    machine: SshMachine, rack: Rack, annotations: dict[str, str]
+) -> None:
+    rack.host("node1").faults.closed_port()
+    key = machine.submit(mpijob("moved", ["mpirun", "hostname"], workers=1, slots=2, annotations=annotations))
+    record = machine.until_finished(key)
+    assert record.status.is_true(names.SUCCEEDED), (record.status, machine.log_of(key))
+    assert machine.rank_lines(key) == ["node2", "node2"]
+    assert set(record.status.machines.values()) == {"node2"}
+    assert [attempt.outcome for attempt in record.status.attempts] == ["Succeeded"]
+    lost(machine, key)
+
+
+@pytest.mark.parametrize("annotations", CODE)
+def test_a_job_that_needs_a_host_that_is_away_says_so_and_keeps_nobody_out(
+    machine: SshMachine, rack: Rack, annotations: dict[str, str]
+) -> None:
+    gone = rack.host("node1").faults.closed_port()
+    large = machine.submit(mpijob("large", ["mpirun", "hostname"], workers=4, slots=2, annotations=annotations))
+    machine.until(large, waits_for_node1)
+    lost(machine, large)
+    small = machine.submit(mpijob("small", ["mpirun", "hostname"], workers=3, slots=2, annotations=annotations))
+    assert machine.until_finished(small).status.is_true(names.SUCCEEDED)
+    gone.undo()
+    assert machine.until_finished(large).status.is_true(names.SUCCEEDED)
+    assert len(machine.rank_lines(large)) == 8
