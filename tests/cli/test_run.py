@@ -196,6 +196,47 @@ def test_the_second_signal_leaves_the_job_to_the_supervisor(manifest: str) -> No
     assert not any(call[0] == "delete" for call in jobs.calls)
 
 
+@dataclass
+class Unanswered(Interrupted):
+    """Whoever is asked to stop it takes time: a second signal, or a third, comes before that is on record."""
+
+    signals: int = 2
+    answers: bool = True
+
+    async def stop(self, key: str) -> JobRecord:
+        for _ in range(self.signals - 1):
+            os.kill(os.getpid(), self.number)
+            await asyncio.sleep(1)  # longer than whoever left would stay
+        if not self.answers:
+            await asyncio.sleep(120)
+        return await FakeJobs.stop(self, key)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_nobody_leaves_before_the_stop_is_on_record(manifest: str, number: int) -> None:
+    jobs = Unanswered(number=number)
+    try:
+        result = oarsman(jobs, "run", manifest)
+    finally:
+        jobs.over.set()
+        jobs.stopped.set()
+    assert result.exit_code == 128 + number
+    assert ("stop", "default/pi") in jobs.calls
+    assert "pi is left to the supervisor, which goes on stopping it" in result.stderr
+
+
+def test_who_leaves_before_the_stop_is_on_record_is_told_that_the_job_goes_on(manifest: str) -> None:
+    jobs = Unanswered(signals=3, answers=False)
+    try:
+        result = oarsman(jobs, "run", manifest)
+    finally:
+        jobs.over.set()
+        jobs.stopped.set()
+    assert result.exit_code == 130
+    assert "goes on stopping it" not in result.stderr
+    assert "nobody answered, so pi may go on; `oarsman stop pi` asks again" in result.stderr
+
+
 def test_an_ignored_signal_stays_ignored(jobs: FakeJobs, manifest: str) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

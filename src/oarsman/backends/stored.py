@@ -104,8 +104,15 @@ class StoredBackend(Edits):
             return stored
 
         await self._supervisor.ensure()
-        record, told = await self._told(add), await asyncio.to_thread(self._limits_not_kept, job, engine)
-        return dataclasses.replace(record, limits=told)
+        adding = asyncio.create_task(asyncio.to_thread(add))
+        try:
+            record = await self._told(adding)
+        except asyncio.CancelledError:  # whoever hands it in wants it no more, and will never know its name
+            await asyncio.wait([adding])
+            if adding.exception() is None:
+                await asyncio.to_thread(self._store.request_stop, job.key)
+            raise
+        return dataclasses.replace(record, limits=await asyncio.to_thread(self._limits_not_kept, job, engine))
 
     def _limits_not_kept(self, job: Job, engine: str) -> str:
         if not job.limits_memory:
@@ -152,9 +159,9 @@ class StoredBackend(Edits):
         """As it is kept."""
         return job
 
-    async def _told(self, change: Callable[[], StoredJob]) -> JobRecord:
+    async def _told(self, changing: asyncio.Task[StoredJob]) -> JobRecord:
         """Make the change, and tell the supervisor."""
-        stored = await asyncio.to_thread(change)
+        stored = await asyncio.shield(changing)
         await self._supervisor.poke(stored.uid)
         return await asyncio.to_thread(self._record, stored)
 
@@ -227,7 +234,7 @@ class StoredBackend(Edits):
             job_from_document(document)
             return self._store.change_document(key, document, expected_generation=stored.generation)
 
-        return await self._told(change)
+        return await self._told(asyncio.create_task(asyncio.to_thread(change)))
 
     async def stop(self, key: str) -> JobRecord:
         def stop() -> StoredJob:
@@ -235,7 +242,7 @@ class StoredBackend(Edits):
                 raise ConflictError(Text("{key} has ended already", key=key))
             return self._store.request_stop(key)
 
-        return await self._told(stop)
+        return await self._told(asyncio.create_task(asyncio.to_thread(stop)))
 
     async def delete(self, key: str) -> None:
         stored = await asyncio.to_thread(self._store.request_delete, key)

@@ -36,6 +36,7 @@ from oarsman.errors import ConflictError, NotFoundError, OarsmanError
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TICK_SECONDS = 0.2
 _UNATTENDED_SECONDS = 5.0  # a stop takes an operator less; then it is asked whether there is one
+_RECORD_SECONDS = 5.0  # for whoever is to stop a job to take note of that, when nobody waits any more
 _UNKNOWN_LOOKS = 6  # how often, where that cannot be known
 
 
@@ -77,6 +78,7 @@ class Foreground:
     gone: bool = False
     signalled: int | None = None  # the signal that stopped it
     left: bool = False  # a second signal: the supervisor finishes alone
+    unheard: bool = False  # nobody took note of the stop before we left
     unattended: bool = False  # nobody acts on the stop
     lost_output: OSError | None = None
     _todo: SimpleQueue[Callable[[], bool | None]] = field(default_factory=SimpleQueue)  # True: there is nothing more
@@ -86,6 +88,8 @@ class Foreground:
     _reasons: Reasons = field(default_factory=Reasons)
     _over: threading.Event = field(default_factory=threading.Event)  # it has ended, or nobody waits any more
     _stopping: bool = False
+    _on_record: bool = False  # it will be stopped, whatever becomes of us
+    _leaving: bool = False
 
     def signals(self) -> Signals:
         return Signals(lambda number: self._todo.put(lambda: self._interrupt(number)))
@@ -145,16 +149,36 @@ class Foreground:
             self._whispered = kind
         if status.finished:
             self._end_lines()
+        if self._stopping and shown.stopping:  # before the supervisor has answered
+            self._todo.put(self._note_stop)
 
     def _interrupt(self, number: int) -> bool:
-        if self._stopping:
-            self.left = True
-            return True
-        self.signalled = number
-        said = t("stopping {name} and cleaning up; once more leaves that to {controller}")
-        self._say(said.format(name=short(self.key), controller=controller(self.session)))
-        self._stop()
+        if self.signalled is None:
+            self.signalled = number
+            if not self._stopping:
+                self._stop()
+            return False
+        if self._on_record or self._leaving:
+            return self._leave()
+        self._leaving = True  # as soon as it is on record; a server that does not answer gets a moment
+        timer = threading.Timer(_RECORD_SECONDS, lambda: self._todo.put(self._leave))
+        timer.daemon = True
+        timer.start()
         return False
+
+    def _leave(self) -> bool:
+        self.left, self.unheard = True, not self._on_record
+        return True
+
+    def _note_stop(self) -> bool:
+        """The wish is on record: only now may anybody rely on it."""
+        if not self._on_record:
+            self._on_record = True
+            if self.signalled is not None and not self._leaving:
+                said = t("stopping {name} and cleaning up; once more leaves that to {controller}")
+                self._say(said.format(name=short(self.key), controller=controller(self.session)))
+        self.left = self._leaving
+        return self.left
 
     def _stop(self) -> None:
         """In a thread of its own: a server that does not answer must not keep a second signal waiting."""
@@ -165,6 +189,7 @@ class Foreground:
         service = self.session.service
         with suppress(ConflictError, NotFoundError):  # it ended by itself, or was deleted, a moment ago
             self.session.run(service.stop(self.key))
+        self._todo.put(self._note_stop)
         if self.session.place != "kube":  # the supervisor is started where there is none
             return
         looks = 0

@@ -71,7 +71,9 @@ def run_verb(session: Session, asked: JobInput, no_tags: bool, timestamps: bool,
 def _conclude(job: Foreground, session: Session) -> int:
     """The last line, the cause if there is one, and the exit code."""
     name, shown = short(job.key), job.shown
-    if job.left:
+    if job.unheard:
+        note(t("nobody answered, so {name} may go on; `oarsman stop {name}` asks again", name=name))
+    elif job.left:
         note(t("{name} is left to {controller}, which goes on stopping it", name=name, controller=controller(session)))
     elif job.gone or shown is None:
         note(t("{name} was deleted", name=name))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import os
+import threading
+import time
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -21,6 +25,7 @@ from oarsman.job.state import Status
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
 from oarsman.status.codec import to_wire
+from oarsman.store.jobs import JobStore, StoredJob
 from oarsman.store.paths import Paths
 from oarsman.store.samples import Moment, Sample, Series
 
@@ -213,3 +218,64 @@ def test_what_the_hosts_of_an_inventory_can_never_take_is_refused_and_what_is_no
     unknown = asking(memory="900Gi")
     unknown["metadata"]["annotations"] = {names.ANNOTATION_INVENTORY: str(inventory)}
     assert jobs.submit(unknown, environment={}, folder=Path("/")).engine == "ssh"
+
+
+# -- whoever asks is interrupted -----------------------------------------------------------------------
+async def _for_ever(*_given: object) -> None:
+    await asyncio.Event().wait()
+
+
+def _until(when: Callable[[], bool]) -> None:
+    while not when():
+        time.sleep(0.01)
+
+
+async def interrupted(work: Coroutine[Any, Any, Any], when: Callable[[], bool]) -> None:
+    task = asyncio.create_task(work)
+    await asyncio.to_thread(_until, when)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("moment", ["while it is stored", "while the supervisor is told"])
+def test_a_job_whose_hand_in_is_interrupted_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    without_a_supervisor(monkeypatch)
+    backend, begun, add = LocalBackend(Paths(tmp_path / "state")), threading.Event(), JobStore.add
+
+    def slowly(store: JobStore, **given: Any) -> StoredJob:
+        begun.set()
+        time.sleep(0.5)
+        return add(store, **given)
+
+    def stored() -> bool:
+        return bool(backend._store.uids())
+
+    if moment == "while it is stored":
+        monkeypatch.setattr(JobStore, "add", slowly)
+    else:
+        monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.poke", _for_ever)
+    handed_in = backend.submit(document(), environment={}, folder=Path("/"))
+    asyncio.run(interrupted(handed_in, begun.is_set if moment == "while it is stored" else stored))
+    assert backend._store.get("default/pi").stop_requested
+    asyncio.run(backend.close())
+
+
+@pytest.mark.parametrize("verb", ["stop", "delete", "suspend"])
+def test_what_is_asked_for_is_on_record_although_no_supervisor_could_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    without_a_supervisor(monkeypatch)
+    backend = LocalBackend(Paths(tmp_path / "state"))
+    asyncio.run(backend.submit(document(), environment={}, folder=Path("/")))
+    monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.poke", _for_ever)
+
+    def on_record() -> bool:
+        found = backend._store.get("default/pi")
+        return found.stop_requested or found.deleting or bool(found.document["spec"].get("runPolicy"))
+
+    asyncio.run(interrupted(getattr(backend, verb)("default/pi"), on_record))
+    assert on_record()
+    asyncio.run(backend.close())
