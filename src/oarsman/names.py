@@ -140,6 +140,7 @@ REASON_BARRIER: Final = N_("HostsNotReady")
 REASON_HOST_LOST: Final = N_("HostLost")
 REASON_WAITING: Final = N_("WaitingForRoom")
 REASON_NO_HOSTS: Final = N_("WaitingForHosts")  # without hosts that cannot be used now it does not fit
+REASON_CLOSED: Final = N_("HostsNeedAttention")  # nor without those that somebody has to open first
 REASON_NEVER_FITS: Final = N_("NeverFits")  # not even if nothing else ran
 REASON_ENVIRONMENT: Final = N_("EnvironmentNotReady")  # the set of packages it runs in is being built, or cannot be
 REASON_ADMITTED: Final = N_("Admitted")

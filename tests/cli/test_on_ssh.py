@@ -147,6 +147,49 @@ def test_run_says_of_each_host_in_a_line_why_it_cannot_be_used_whenever_that_cha
     assert on_ssh(jobs, "run", "-q", "--replace", manifest).stderr == ""
 
 
+CLOSED = "no host can be used now; node1: its host key is not known yet; accept it with 'oarsman hosts trust'"
+
+
+def closed(reason: str) -> Status:
+    status = without_hosts(reason)
+    return replace(status, conditions=tuple(replace(c, reason=names.REASON_CLOSED) for c in status.conditions))
+
+
+def test_run_does_not_wait_for_somebody_who_has_to_let_us_in(jobs: FakeJobs, manifest: str) -> None:
+    jobs.story = (without_hosts("its hosts are being asked", 0), closed(CLOSED), RUNNING, SUCCEEDED)
+    result = on_ssh(jobs, "run", manifest)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "pi: waiting: its hosts are being asked\n"
+        f"error: pi cannot start before somebody acts: {CLOSED}\n"
+        "  hint: `oarsman hosts trust` lets us in; --wait-for-hosts waits until somebody has done that\n"
+    )
+    assert jobs.records == {}
+
+
+def test_run_waits_for_them_if_it_is_told_to(jobs: FakeJobs, manifest: str) -> None:
+    jobs.story = (closed(CLOSED), RUNNING, SUCCEEDED)
+    result = on_ssh(jobs, "run", "--wait-for-hosts", manifest)
+    assert result.exit_code == 0
+    assert (
+        "pi: waiting for its hosts: no host can be used now\n  node1: its host key is not known yet\n" in result.stderr
+    )
+
+
+def test_a_job_that_ran_before_is_not_given_up_for_its_hosts(jobs: FakeJobs, manifest: str) -> None:
+    ran = replace(closed(CLOSED), attempts=RUNNING.attempts)
+    jobs.story = (RUNNING, ran, SUCCEEDED)
+    assert on_ssh(jobs, "run", manifest).exit_code == 0
+
+
+def test_submit_says_what_the_job_waits_for(jobs: FakeJobs, manifest: str) -> None:
+    jobs.story = (without_hosts("its hosts are being asked", 0), closed(CLOSED), RUNNING, SUCCEEDED)
+    result = on_ssh(jobs, "submit", manifest)
+    assert (result.exit_code, result.stdout) == (0, "pi\n")
+    assert "pi: waiting for its hosts: no host can be used now\n" in result.stderr
+    assert on_ssh(jobs, "submit", "-q", "--replace", manifest).stderr == ""
+
+
 @pytest.mark.parametrize("words", [["wait", "pi", "--for", "succeeded"], ["logs", "-f", "pi"]])
 def test_whoever_waits_for_a_job_is_told_which_hosts_it_waits_for(jobs: FakeJobs, words: list[str]) -> None:
     jobs.add("pi")

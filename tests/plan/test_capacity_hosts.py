@@ -365,6 +365,25 @@ def test_a_job_waits_for_room_or_for_hosts_or_never_fits(machines: list[Machine]
     assert answer(ask(workers=workers), machines, runs("a", 1)).about == about
 
 
+CLOSED = [replace(machine, left_out="node2: its host key is not known yet", closed=True) for machine in rack("4")]
+
+
+@pytest.mark.parametrize(
+    ("others", "workers", "about"),
+    [
+        (rack("4"), 8, names.REASON_CLOSED),
+        (left_out(rack("4"), node1="away"), 4, names.REASON_NO_HOSTS),  # it may come back
+        (left_out(rack("4"), node1="away"), 8, names.REASON_CLOSED),
+        (rack("4"), 4, names.REASON_WAITING),
+    ],
+)
+def test_a_job_that_cannot_start_before_somebody_acts_is_told_so(
+    others: list[Machine], workers: int, about: str
+) -> None:
+    closed = [replace(machine, name="node2") for machine in CLOSED]
+    assert answer(ask(workers=workers), [*others, *closed], runs("a", 1)).about == about
+
+
 UNKNOWN = [Machine(name="node1", capacity=Capacity(), unknown=("gpu", "slots", "memory"), left_out="silent")]
 
 

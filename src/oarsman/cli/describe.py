@@ -83,6 +83,7 @@ def _waited_for(status: Status, happened: list[EventView]) -> str:
     reasons = (
         words.REASON_WAITING,
         words.REASON_NO_HOSTS,
+        words.REASON_CLOSED,
         words.REASON_ENVIRONMENT,
         words.REASON_BARRIER,
         words.REASON_TROUBLE,

@@ -26,6 +26,7 @@ from oarsman.cli.waiting import (
     Reasons,
     ShownJob,
     StatusLine,
+    closed_hosts,
     controller,
     told_if_nothing_happens,
     waiting_for,
@@ -81,6 +82,8 @@ class Foreground:
     unheard: bool = False  # nobody took note of the stop before we left
     unattended: bool = False  # nobody acts on the stop
     lost_output: OSError | None = None
+    wait_for_hosts: bool = True  # also for those that stay closed until somebody acts
+    closed: str = ""  # why it did not start, where it was not waited for that
     _todo: SimpleQueue[Callable[[], bool | None]] = field(default_factory=SimpleQueue)  # True: there is nothing more
     _attempts: SimpleQueue[int | None] = field(default_factory=SimpleQueue)
     _followed: int = 0
@@ -130,9 +133,12 @@ class Foreground:
         self.unattended = not self._finished
         return self.unattended
 
-    def _see(self, shown: ShownJob) -> None:
+    def _see(self, shown: ShownJob) -> bool:
         before, self.shown = self.shown, shown
         status = shown.status
+        if not self.wait_for_hosts and not self._stopping and (closed := closed_hosts(status)):
+            self.closed = closed
+            return True
         for number in [a.number for a in status.attempts if a.number > self._followed]:
             self._followed = number
             self._attempts.put(number)
@@ -151,6 +157,7 @@ class Foreground:
             self._end_lines()
         if self._stopping and shown.stopping:  # before the supervisor has answered
             self._todo.put(self._note_stop)
+        return False
 
     def _interrupt(self, number: int) -> bool:
         if self.signalled is None:

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -14,15 +15,16 @@ from oarsman import names as words
 from oarsman.cli import documents, options, render
 from oarsman.cli.inputs import JobInput, WithCommand, hand_in, job_asked_for
 from oarsman.cli.session import Session, short
-from oarsman.cli.text import note, t
+from oarsman.cli.text import note, of, t
 from oarsman.cli.verbs import option, verb
 from oarsman.cli.waiting import ShownJob, StatusLine, controller, told_if_nothing_happens, watched
-from oarsman.errors import NotFoundError
+from oarsman.errors import NotFoundError, UserError
 
 if TYPE_CHECKING:
     from oarsman.cli.foreground import Foreground
     from oarsman.service.models import JobView
 
+_DECIDED_SECONDS = 3.0  # for hosts to be asked
 MET, IMPOSSIBLE, TIMED_OUT = 0, 1, 124
 _GOALS = click.Choice(("succeeded", "failed", "finished", "running", "suspended", "deleted"), case_sensitive=False)
 
@@ -45,27 +47,53 @@ _GOALS = click.Choice(("succeeded", "failed", "finished", "running", "suspended"
 @option("--timestamps", t("Begin every line with its time."))
 @option("--replace", t("Take the place of an ended job of the same name."))
 @option("--rm", t("Delete the job, with its logs, after it has ended."), "remove")
+@option("--wait-for-hosts", t("Wait also for SSH hosts that somebody has to let us in to first."))
 @options.place_long
-def run_verb(session: Session, asked: JobInput, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
+def run_verb(
+    session: Session,
+    asked: JobInput,
+    no_tags: bool,
+    timestamps: bool,
+    replace: bool,
+    remove: bool,
+    wait_for_hosts: bool,
+) -> int:
     from oarsman.cli.foreground import Foreground
     from oarsman.cli.logview import Printer
     from oarsman.cli.standard_input import StandardInput
 
     document = asked.document(session, "run")
     printer = Printer(tags=not no_tags, split=True, timestamps=timestamps)
-    job = Foreground(session=session, printer=printer, progress=StatusLine(wanted=not session.quiet))
+    progress = StatusLine(wanted=not session.quiet)
+    job = Foreground(session=session, printer=printer, progress=progress, wait_for_hosts=wait_for_hosts)
     here = session.remote is None and session.engine != "kube" and session.factory is None
     unread = asked.shape is not None or "-" not in asked.words
     with job.signals() as signals, printer, StandardInput(wanted=here and unread):
         view = hand_in(session, document, replace=replace)
         signals.waiting = False
         job.follow(view.summary.key)
+        if job.closed:
+            _give_up(job, session)
     if remove and not job.left:
         with suppress(NotFoundError):
             session.run(session.service.delete(job.key))
     if job.lost_output is not None and job.signalled is None:  # the job was stopped, since nobody could read it
         raise job.lost_output
     return _conclude(job, session)
+
+
+def _give_up(job: Foreground, session: Session) -> NoReturn:
+    """As if it had been refused: nothing of it has run, and nothing stays."""
+    file = job.shown.job.annotation(words.ANNOTATION_INVENTORY) if job.shown is not None else ""
+    with suppress(NotFoundError):
+        session.run(session.service.delete(job.key))
+        for _ in session.iterate(session.service.watch(job.key)):
+            pass
+    trust = f"oarsman hosts trust --hosts {shlex.quote(file)}" if file else "oarsman hosts trust"
+    raise UserError(
+        t("{name} cannot start before somebody acts: {reason}", name=short(job.key), reason=of(job.closed)),
+        hint=t("`{command}` lets us in; --wait-for-hosts waits until somebody has done that", command=trust),
+    )
 
 
 def _conclude(job: Foreground, session: Session) -> int:
@@ -148,11 +176,24 @@ def submit_verb(session: Session, asked: JobInput, wait: bool, replace: bool, ou
         views.append(view)
         if output in (None, "name"):
             click.echo(documents.reference(view.summary.key) if output else short(view.summary.key))
+    if views and session.place == "ssh" and not wait and not session.quiet:
+        _say_what_is_away(session, views[-1].summary.key)
     if wait:
         views = [_ended(session, view) for view in views]
     if output in ("json", "yaml"):
         documents.emit_views(views, output)
     return next(filter(None, (exit_code(ShownJob.of(view)) for view in views)), 0) if wait else 0
+
+
+def _say_what_is_away(session: Session, key: str) -> None:
+    """If its hosts are not well it waits, and nobody is here to see that: it is worth a moment."""
+    from oarsman.client.handle import within
+
+    with suppress(TimeoutError, NotFoundError):
+        for shown in watched(session, within(session.service.watch(key), _DECIDED_SECONDS)):
+            queue = shown.status.queue
+            if shown.status.finished or shown.status.start_time or (queue is not None and queue.position):
+                return
 
 
 def _ended(session: Session, view: JobView) -> JobView:

@@ -98,7 +98,15 @@ def waits_for_hosts(status: Status) -> bool:
     """Whether hosts that cannot be used now are in its way; not while it is still being found out."""
     found = status.condition(names.QUEUED)
     placed = status.queue is not None and status.queue.position > 0
-    return placed and found is not None and found.status and found.reason == names.REASON_NO_HOSTS
+    away = names.REASON_NO_HOSTS, names.REASON_CLOSED
+    return placed and found is not None and found.status and found.reason in away
+
+
+def closed_hosts(status: Status) -> str:
+    """Why it cannot start before somebody lets us in to its hosts; empty if it can, or has."""
+    found = status.condition(names.QUEUED)
+    closed = found is not None and found.status and found.reason == names.REASON_CLOSED
+    return status.queue.reason if closed and status.queue is not None and not status.attempts else ""
 
 
 class Reasons:

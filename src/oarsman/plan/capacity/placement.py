@@ -32,6 +32,7 @@ class Machine:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     left_out: str = ""  # why it is not used, where it is not
+    closed: bool = False  # that stays so until somebody acts
 
     @property
     def at_best(self) -> Machine:

@@ -77,7 +77,7 @@ def admit(
                 admission = Admission(admitted=False, reason=Text("at least {n} jobs are before it", n=NEAR))
             else:
                 reason = room.short_of(gang) if found is None else _behind(gang, blocker)
-                about = names.REASON_WAITING if gathers else names.REASON_NO_HOSTS
+                about = names.REASON_WAITING if gathers else room.away(gang)
                 admission = Admission(admitted=False, position=position, reason=reason, about=about)
             if blocker is None and gang.waited >= PATIENCE and gathers:
                 blocker = gang
@@ -160,6 +160,11 @@ class Room:
     def gathers(self, gang: Gang) -> bool:
         """Whether room for it gathers while nothing else starts."""
         return not self._never_on([spot for spot in self._empty if not spot.machine.left_out], gang)
+
+    def away(self, gang: Gang) -> str:
+        """Whether it waits for hosts that may come back, or for somebody who has to let us in."""
+        never = self._never_on([spot for spot in self._empty if not spot.machine.closed], gang)
+        return names.REASON_CLOSED if never else names.REASON_NO_HOSTS
 
     def found(self, gang: Gang) -> tuple[Place, ...] | None:
         """Places for all of it, if it fits now."""

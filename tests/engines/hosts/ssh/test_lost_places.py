@@ -37,6 +37,24 @@ def waits_for_node1(status: Status) -> bool:
     return said and "node1: nothing listens on port 22" in queued.message and status.queue is not None
 
 
+def test_run_fails_at_once_where_somebody_has_to_let_us_in_and_waits_if_told_to(
+    machine: SshMachine, rack: Rack
+) -> None:
+    denied = rack.host("node1").faults.key_not_admitted()
+    words = ("--name", "denied", "--code", "none", "--workers", "4", "-n", "8", "--", "hostname")
+    done = machine.run("run", *words)
+    assert done.returncode == 2, done.stderr
+    assert "node1: it does not let us log in as rower" in done.stderr
+    assert f"`oarsman hosts trust --hosts {machine.inventory}` lets us in" in done.stderr
+    assert machine.ok("list", "-o", "name") == ""
+    waits = machine.start("run", "--wait-for-hosts", *words)
+    assert waits.stdout is not None
+    assert any("node1: it does not let us log in as rower" in line for line in waits.stdout)
+    denied.undo()
+    said, _ = waits.communicate(timeout=200)
+    assert waits.returncode == 0, said
+
+
 def lost(machine: SshMachine, key: str) -> None:
     """It had been given the host that is away."""
     told = [event.message for event in machine.jobs.events(key) if event.reason == names.REASON_NO_HOSTS]

@@ -146,13 +146,17 @@ class InventoryFacts:
             "slots": host.slots if host.slots is not None else facts.processors if facts else None,
             "memory": host.memory if host.memory is not None else facts.memory if facts else None,
         }
-        why = trouble.message if trouble else "" if facts else Text("it was not asked yet")
+        closed = trouble is not None and trouble.closed and not left_out
+        why = "" if facts else Text("it was not asked yet")
+        if trouble is not None:
+            why = str(trouble) if closed else trouble.message
         return Machine(
             name=host.name,
             capacity=Capacity({name: Decimal(amount) for name, amount in has.items() if amount is not None}),
             unknown=tuple(name for name, amount in has.items() if amount is None),
             labels=host.labels,
             left_out=(without_name(left_out) if left_out.startswith(f"{host.name}: ") else left_out) or why,
+            closed=closed,
         )
 
 

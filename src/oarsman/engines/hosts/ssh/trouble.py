@@ -11,6 +11,7 @@ from oarsman.text.sentence import Text, sentences
 
 NOT_STARTED = -1000  # in place of an exit code: there is no ssh to run
 TIMED_OUT = -1001  # in place of an exit code: ssh was ended because it took too long
+_CLOSED = frozenset({"host-key-unknown", "host-key-changed", "denied"})
 SSH_FAILED = 255  # ssh's own failures; every other code is the remote command's
 
 
@@ -19,6 +20,11 @@ class Trouble:
     kind: str  # for programs
     message: str  # for people
     hint: str = ""  # what to do about it
+
+    @property
+    def closed(self) -> bool:
+        """Whether it stays so until somebody acts; everything else may pass by itself."""
+        return self.kind in _CLOSED
 
     def __str__(self) -> str:
         return sentences([self.message, self.hint]) if self.hint else self.message
