@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from oarsman import names
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import job_agent, messages, process
 from oarsman.engines.hosts.core.engine import HostsEngine, Watched
 from oarsman.engines.hosts.core.host_specs import hand_out_gpus
 from oarsman.engines.hosts.core.journal import (
     AgentStarted,
+    HostDown,
     HostMade,
     HostTrouble,
     HostUp,
@@ -124,10 +126,11 @@ def test_a_clean_up_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pyte
     add_note(str(tmp_path), AgentStarted(1, "never"))
     tries: list[str] = []
 
-    def fails_first(_transport: LocalTransport, uid: str, *_given: object) -> None:
+    def fails_first(_transport: LocalTransport, uid: str, *_given: object) -> list[str]:
         tries.append(uid)
         if len(tries) == 1:
             raise OSError("the disk does not answer")
+        return []
 
     monkeypatch.setattr(LocalTransport, "clear_up", fails_first)
     job = job_from_document({**mpijob("pi", ["mpirun", "hostname"]), "metadata": {"name": "pi", "uid": "uid-pi"}})
@@ -142,6 +145,45 @@ def test_a_clean_up_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pyte
 
     asyncio.run(story())
     assert len(tries) == 2
+
+
+def test_machines_that_could_not_be_reached_are_named_and_cleared_up_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    add_note(str(tmp_path), AgentStarted(1, "never"))
+    away = [["node3"], []]
+    monkeypatch.setattr(LocalTransport, "clear_up", lambda *_: away.pop(0))
+    monkeypatch.setattr("oarsman.engines.hosts.core.engine._CLEAR_AGAIN", 0.01)
+    job = job_from_document({**mpijob("pi", ["mpirun", "hostname"]), "metadata": {"name": "pi", "uid": "uid-pi"}})
+    engine = HostsEngine(job_folder=lambda _uid: tmp_path, run_folder=lambda _uid: tmp_path / "run")
+    assignment = Assignment(job=job, status=NOTHING_YET, environment={}, folder=tmp_path)
+
+    async def story() -> None:
+        told = asyncio.Event()
+        await engine.start(lambda _uid: told.set())
+        await engine.observe(assignment)
+        async with asyncio.timeout(60):
+            await told.wait()
+        for _ in range(2):
+            await engine.observe(assignment)
+
+    asyncio.run(story())
+    assert away == []
+    assert "node3 cannot be reached" in caplog.text
+
+
+def test_a_launcher_whose_host_went_down_before_it_began_tells_why(tmp_path: Path, agent_runs: None) -> None:
+    for fact in (
+        HostMade("pi-launcher", 0, True, 2, "once", "", [], "node1"),
+        HostUp("pi-launcher"),
+        HostTrouble("pi-launcher", "node1: the connection was closed"),
+        HostDown("pi-launcher", "", False),
+    ):
+        add_note(str(tmp_path), fact)
+    launcher = observe(tmp_path, Status(attempts=(Attempt(number=1),))).launcher
+    assert launcher is not None
+    assert (launcher.phase, launcher.reason) == (Phase.FAILED, names.REASON_HOST_LOST)
+    assert launcher.message == "node1: the connection was closed"
 
 
 def test_gpus_that_others_got_while_a_job_rested_are_not_handed_out_twice() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import shutil
 import signal
 from asyncio.subprocess import DEVNULL, PIPE
@@ -32,7 +33,9 @@ from oarsman.plan import actions
 from oarsman.portal import in_background
 from oarsman.text.sentence import Text
 
+log = logging.getLogger("oarsman")
 _ANSWER_WITHIN = 60.0
+_CLEAR_AGAIN = 30.0
 FolderOf = Callable[[str], Path]  # by a job's uid
 
 
@@ -61,8 +64,8 @@ class Transport(Protocol):
     def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:
         """hostfile and its kin, for the hosts of this moment."""
 
-    def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
-        """After a job agent was killed: nothing of its job stays."""
+    def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> list[str]:
+        """After a job agent was killed: nothing of its job stays. The machines that could not be reached."""
 
     def forget(self, uid: str, folder: Path) -> None:
         """The job is deleted; what lasted longer than its runs goes, too."""
@@ -176,8 +179,15 @@ class HostsEngine:
         with agent_lock.no_agent(str(watched.folder)) as nobody:
             if nobody:
                 run_folder = self._run_folder(uid)
-                await asyncio.to_thread(self._transport.clear_up, uid, watched.seen, watched.folder, run_folder)
+                away = await asyncio.to_thread(self._transport.clear_up, uid, watched.seen, watched.folder, run_folder)
                 watched.cleared = watched.seen.agent
+                if away:
+                    log.warning("%s: %s cannot be reached to clear up after it; tried again", uid, ", ".join(away))
+                    asyncio.get_running_loop().call_later(_CLEAR_AGAIN, self._clear_again, uid, watched)
+
+    def _clear_again(self, uid: str, watched: Watched) -> None:
+        watched.cleared = None
+        self._notify(uid)
 
     async def _judge(self, assignment: Assignment, watched: Watched) -> str | None:
         """What cannot be honoured. Asked once per version of the job, and only before it has run."""

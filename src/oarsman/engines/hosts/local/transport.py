@@ -118,7 +118,7 @@ class LocalTransport:
     def forget(self, uid: str, folder: Path) -> None:
         pass
 
-    def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
+    def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> list[str]:
         hosts = [host.process for host in seen.hosts.values()]
         for host in hosts:
             process.send_signal(host, signal.SIGKILL)
@@ -131,6 +131,7 @@ class LocalTransport:
         if (spec := find_spec(folder)) is not None:
             cgroups.remove_all(spec.cgroups, uid)
         shutil.rmtree(run_folder, ignore_errors=True)
+        return []
 
 
 def _master_port(previous: JobSpec | None) -> int:

@@ -28,7 +28,7 @@ from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventorie
 from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs, base_folder
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts
-from oarsman.engines.hosts.ssh.trouble import Trouble
+from oarsman.engines.hosts.ssh.trouble import SSH_FAILED, Trouble
 from oarsman.errors import PlaceLostError, RetryableError, UnsupportedError, UserError
 from oarsman.job.job import Implementation, Job, Role
 from oarsman.job.mpi import discover_hosts, hostfile
@@ -195,7 +195,7 @@ class SshTransport:
         return ""
 
     # -- what is left --------------------------------------------------------------------------------------
-    def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
+    def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> list[str]:
         """Its connections ended with the job agent, and the host agents at their other ends with them. In case one of
         those was killed, too, each machine that can be reached is looked at."""
         for host in seen.hosts.values():
@@ -203,10 +203,11 @@ class SshTransport:
         script = f"MARK={shlex.quote(f'{names.ENV_JOB}={uid}')}\nBASE={base_folder(uid)}\n"
         line = scripts.line(script + scripts.script("cleanup"))
         spec = find_spec(folder)
-        ways = list(spec.cleanup.values()) if spec else []
+        ways = spec.cleanup if spec else {}
         with ThreadPoolExecutor(len(ways) or 1) as pool:
-            pool.map(partial(_sweep, line=line), ways)
+            reached = list(pool.map(partial(_sweep, line=line), ways.values()))
         shutil.rmtree(run_folder, ignore_errors=True)
+        return [name for name, there in zip(ways, reached, strict=True) if not there]
 
     def forget(self, uid: str, folder: Path) -> None:
         """Copies on machines that cannot be reached stay; `hosts clean` removes them."""
@@ -243,9 +244,10 @@ def _refused_packages(packages: Path | None, hosts: Sequence[SshHost]) -> str | 
     )
 
 
-def _sweep(argv: Sequence[str], line: bytes) -> None:
+def _sweep(argv: Sequence[str], line: bytes) -> bool:
+    """Whether the machine could be reached."""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        subprocess.run(
+        done = subprocess.run(
             [*argv, scripts.RECEIVER],
             input=line,
             timeout=_SWEEP_SECONDS,
@@ -253,6 +255,8 @@ def _sweep(argv: Sequence[str], line: bytes) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        return done.returncode != SSH_FAILED
+    return False
 
 
 def _refusals(name: str, role: Role) -> Iterator[str]:
