@@ -115,7 +115,7 @@ def test_a_rank_whose_program_is_missing_ends_the_job_and_is_named() -> None:
     ranks = (a_rank(0, code=127, last_lines=("pyhton3: command not found",)), a_rank(1, code=143))
     said = the_end(job, running(job, launcher=a_launcher(Phase.FAILED, code=127), ranks=ranks))
     assert said == (
-        "MPIJob default/pi has failed: rank 0 on pi-worker-0 exited with code 127 (command not found): "
+        "MPIJob default/pi has failed: rank 0 on pi-worker-0 exited with code 127: "
         "pyhton3: command not found; not retried: the program is not there"
     )
 

@@ -74,7 +74,7 @@ INTEL = """\
 @pytest.mark.parametrize(
     ("text", "summary"),
     [
-        (OPENMPI4_SIGNAL, "rank 1 on pi-worker-0 was killed by signal 9 (Killed), often out of memory"),
+        (OPENMPI4_SIGNAL, "rank 1 on pi-worker-0 was killed by signal 9 (Killed); who sent it is not known"),
         (OPENMPI5_SIGNAL, "rank 1 on pi-worker-0 was killed by signal 11 (Segmentation fault)"),
         (OPENMPI4_CODE, "rank 1 exited with code 3: ValueError: shapes do not match"),
         (OPENMPI5_CODE, "rank 1 exited with code 3: ValueError: shapes do not match"),
@@ -84,7 +84,7 @@ INTEL = """\
             MPICH_ABORT,
             "rank 1 called MPI_Abort with code 7",
         ),
-        (MPICH, "a rank on pi-worker-0 was killed by signal 9 (Killed), often out of memory"),
+        (MPICH, "a rank on pi-worker-0 was killed by signal 9 (Killed); who sent it is not known"),
         (
             MPICH_CODE,
             "a rank on pi-worker-0 exited with code 3",
@@ -103,11 +103,11 @@ def test_without_reports_the_process_the_launcher_blames_is_named(text: str, sum
     [
         (3, ("start", "ValueError: bad", ""), "rank 1 on pi-worker-1 exited with code 3: ValueError: bad"),
         (3, (), "rank 1 on pi-worker-1 exited with code 3"),
-        (126, (), "rank 1 on pi-worker-1 exited with code 126 (not executable)"),
-        (127, (), "rank 1 on pi-worker-1 exited with code 127 (command not found)"),
+        (126, (), "rank 1 on pi-worker-1 exited with code 126"),
+        (127, (), "rank 1 on pi-worker-1 exited with code 127"),
         (134, ("x",), "rank 1 on pi-worker-1 was killed by signal 6 (Aborted)"),
-        (135, (), "rank 1 on pi-worker-1 was killed by signal 7 (Bus error), often a full /dev/shm"),
-        (137, (), "rank 1 on pi-worker-1 was killed by signal 9 (Killed), often out of memory"),
+        (135, (), "rank 1 on pi-worker-1 was killed by signal 7 (Bus error)"),
+        (137, (), "rank 1 on pi-worker-1 was killed by signal 9 (Killed); who sent it is not known"),
         (139, (), "rank 1 on pi-worker-1 was killed by signal 11 (Segmentation fault)"),
         (143, (), "rank 1 on pi-worker-1 was killed by signal 15 (Terminated)"),
     ],

@@ -26,10 +26,8 @@ MESSAGES = [
         "btl-tcp",
         "[pi-worker-1][[4870,1],1][btl_tcp_endpoint.c:625:mca_btl_tcp_endpoint_recv_connect_ack] received unexpected process identifier",
     ),
-    ("btl-tcp", "ORTE was unable to reliably start one or more daemons."),
-    ("btl-tcp", "A daemon failed to report back after being spawned. This could"),
-    ("btl-tcp", "PRTE has lost communication with a remote daemon."),
-    ("btl-tcp", "ORTE has lost communication with a remote daemon."),
+    ("daemon", "ORTE was unable to reliably start one or more daemons."),
+    ("daemon", "A daemon failed to report back after being spawned. This could"),
     ("mpi-mismatch", "It looks like MPI_INIT failed for some reason; your parallel process is"),
     ("mpi-mismatch", "OPAL ERROR: Unreachable in file ext3x_client.c at line 112: pmix"),
     ("mpi-mismatch", 'The application appears to have been direct launched using "srun",'),
@@ -56,7 +54,7 @@ MESSAGES = [
     ("name", "ssh: Could not resolve hostname pi-worker-0: Name or service not known"),
     ("name", "ssh: Could not resolve hostname pi-worker-0: Temporary failure in name resolution"),
     ("connection", "ssh: connect to host pi-worker-0 port 22: Connection refused"),
-    ("connection", "ssh: connect to host pi-worker-0 port 22: Connection timed out"),
+    ("no-answer", "ssh: connect to host pi-worker-0 port 22: Connection timed out"),
     ("no-route", "ssh: connect to host pi-worker-0 port 22: No route to host"),
     ("connection", "kex_exchange_identification: Connection closed by remote host"),
     # shells
@@ -73,6 +71,25 @@ MESSAGES = [
     ("name", "socket.gaierror: [Errno -3] Temporary failure in name resolution"),
     ("address-in-use", "OSError: [Errno 98] Address already in use"),
     ("no-space", "OSError: [Errno 28] No space left on device"),
+    ("memory", "MemoryError"),
+    (
+        "memory",
+        "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 TiB for an array with shape (1048576,)",
+    ),
+    ("memory", "terminate called after throwing an instance of 'std::bad_alloc'"),
+    ("permission", "PermissionError: [Errno 13] Permission denied: '/data/part-0'"),
+    # Our shim, the loader, bash
+    ("shared-library", "./a.out: error while loading shared libraries: libhdf5.so.200: cannot open shared object file"),
+    ("interpreter", "./run.sh: bad interpreter"),
+    ("interpreter", "bash: ./run.sh: cannot execute: required file not found"),
+    # Containers and user namespaces
+    ("user-namespaces", "unshare: write failed /proc/self/uid_map: Operation not permitted"),
+    ("user-namespaces", "bwrap: setting up uid map: Permission denied"),
+    # Shared and locked memory, GPUs
+    ("shared-memory", "RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error. out of shared memory"),
+    ("locked-memory", "ucx: ibv_create_cq() failed: Cannot allocate memory : Please set max locked memory (ulimit -l)"),
+    ("no-gpu", "RuntimeError: No CUDA GPUs are available"),
+    ("no-gpu", "CUDA failure 100: no CUDA-capable device is detected"),
     # Our own, on one machine and on Kubernetes
     ("install-commands", "oarsman: the install commands failed with code 3"),
     # PyTorch, NCCL, CUDA
@@ -119,7 +136,13 @@ def test_a_real_message_is_recognised(name: str, message: str) -> None:
 
 
 def test_every_entry_of_the_table_has_a_real_message() -> None:
-    assert {known.name for known in KNOWN} == {name for name, *_ in (*MESSAGES, *MISMATCHES)}
+    assert {known.name for known in KNOWN if not known.code} == {name for name, *_ in (*MESSAGES, *MISMATCHES)}
+
+
+def test_what_cannot_be_executed_is_known_by_the_code_as_well() -> None:
+    found = recognise(["./run.sh: Permission denied"], code=126)
+    assert found is not None
+    assert found[0].name == "not-executable"
 
 
 @pytest.mark.parametrize(("name", "implementation", "message"), MISMATCHES)
@@ -151,7 +174,20 @@ def test_a_wrong_option_of_the_right_mpi_is_only_a_wrong_option(implementation: 
 
 
 @pytest.mark.parametrize(
-    "line", ["step 3, loss 0.12", "Traceback (most recent call last):", "ValueError: x", "loading model from ./btl", ""]
+    "line",
+    [
+        "step 3, loss 0.12",
+        "Traceback (most recent call last):",
+        "ValueError: x",
+        "loading model from ./btl",
+        "",
+        # Open MPI's, of no account
+        "mca_base_component_repository_open: unable to open mca_mtl_psm2: libpsm2.so.2: cannot open shared object file: No such file or directory (ignored)",
+        "    /opt/openmpi/share/openmpi/help-mpi-runtime.txt: No such file or directory",
+        # The end of another process, seen from its peer
+        "[pi-worker-0][[33205,1],0][btl_tcp.c:559:mca_btl_tcp_recv_blocking] recv(18) failed: Connection reset by peer (104)",
+        "PRTE has lost communication with a remote daemon.",
+    ],
 )
 def test_ordinary_words_are_not_mistaken(line: str) -> None:
     assert recognise([line]) is None

@@ -56,6 +56,9 @@ _SAME = {
     "launcher",
     "worker",
     "rank",
+    "chmod",
+    "memlock",
+    "sysctl",
 }
 
 

@@ -238,8 +238,8 @@ def test_the_problems_of_a_broken_manifest_are_said_in_chinese(file: Path) -> No
             7,
             "rank 1 调用了 MPI_Abort，代码 7",
         ),
-        (Observed(), 127, "launcher 以退出码 127 结束（找不到命令）：它没有任何输出"),
-        (Observed(), 137, "launcher 被信号 9（强制终止）终止，通常是内存不足：它没有任何输出"),
+        (Observed(), 127, "launcher 以退出码 127 结束：它没有任何输出"),
+        (Observed(), 137, "launcher 被信号 9（强制终止）终止；不知道是谁发送的：它没有任何输出"),
         (
             Observed(launcher_lines=("ended badly",)),
             255,

@@ -45,13 +45,15 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
     if named is not None and named.aborted and aborted is None and not lost:
         return _named(job, named, seen)  # it was ended before it could report; the others only followed
     rank = aborted or first_failure(seen.ranks, mpirun_words.lost_their_peers(seen.launcher_lines))
+    if named is not None and named.unfinalized and not lost and (rank is None or _followed(rank)):
+        return _named(job, named, seen)
     gone = _first_lost(lost, before=rank)
     if gone is not None:
         return _lost(gone, seen)
     if taken := _taken_away(job, seen, rank):
         return _scaled_away(job, seen, taken)
     if rank is not None and not _ended_with(launcher, rank):
-        return _rank(rank, seen)
+        return _rank(job, rank, seen)
     if lost:
         return _lost(lost[0], seen)
     named = named or _unnamed(job, seen, launcher)
@@ -63,7 +65,7 @@ def of_missing_launcher(job: Job, seen: Observed, lost: Sequence[Lost] = ()) -> 
         return _lost(lost[0], seen)
     rank = first_failure(seen.ranks)
     if rank is not None:
-        return _rank(rank, seen)
+        return _rank(job, rank, seen)
     summary = Text("launcher lost: {host} vanished before it ended", host=job.launcher_host)
     return Cause(summary=summary, host=job.launcher_host, last_lines=_tail(seen.launcher_lines))
 
@@ -162,14 +164,16 @@ def _scaled_away(job: Job, seen: Observed, ranks: Sequence[RankReport]) -> Cause
     )
 
 
-def _rank(rank: RankReport, seen: Observed) -> Cause:
+def _rank(job: Job, rank: RankReport, seen: Observed) -> Cause:
     assert rank.exit is not None
     aborted = mpirun_words.abort_code(rank.last_lines, rank.rank)
     # Hydra kills the rank that called MPI_Abort; its own words tell the code.
     ending = exits.tell(rank.exit if aborted is None else Exit(code=aborted))
     who = Text("rank {rank} on {host}", rank=rank.rank, host=_on_machine(rank.host.split(".", 1)[0], seen))
-    known = known_errors.recognise(rank.last_lines) or known_errors.recognise(seen.launcher_lines)
-    said = mpirun_words.own_last_word(rank.last_lines) if ending.signal is None else None
+    said = mpirun_words.dying_words(rank.last_lines) if ending.signal == exits.SIGABRT else None
+    if ending.signal is None:
+        error = mpirun_words.mpi_error(seen.launcher_lines, rank.rank)
+        said = error or mpirun_words.own_last_word(rank.last_lines)
     why = rank.reason if rank.reason and rank.reason not in ending.words else ""
     words = Text("{who} {did}", who=who, did=ending.words)
     words = Text("{what} ({why})", what=words, why=why) if why else words
@@ -181,8 +185,47 @@ def _rank(rank: RankReport, seen: Observed) -> Cause:
         signal=ending.signal,
         memory_limit_hit=ending.memory_limit_hit,
         last_lines=_tail(rank.last_lines),
-        hint=known[0].hint if known else ending.hint,
+        hint=ending.hint if ending.memory_limit_hit else _hint_for(job, rank, seen) or ending.hint,
     )
+
+
+def _hint_for(job: Job, rank: RankReport, seen: Observed) -> str | None:
+    """From what the rank itself wrote; else from what the launcher did, less what it says whenever a rank fails."""
+    code = rank.exit.code if rank.exit else 0
+    known = known_errors.recognise((rank.reason, *rank.last_lines), code=code)
+    known = known or known_errors.recognise(seen.launcher_lines, code=code, aftermath=False)
+    if known is None:
+        return _left_alone(rank, seen)
+    error, line = known
+    host, lines = placement.short(rank.host), (seen.line, job.launch)
+    program = next((each.program[0] for each in lines if each is not None and each.program), "")
+    if error.name == "command-not-found" and code == 127 and (others := _hosts_that_ran(rank, seen)):
+        template = Text("{host} lacks the program, {others} started it: install it there as well, at the same path")
+        return Text(template, host=host, others=", ".join(others[:3]))
+    if error.name == "python-module" and program.rpartition("/")[2].startswith("python"):
+        module = (error.pattern.search(line) or {"module": ""})["module"]
+        template = Text("install {module} in the Python that ran on {host}, with {python} -m pip")
+        return Text(template, module=module, host=host, python=program)
+    return error.hint
+
+
+def _hosts_that_ran(rank: RankReport, seen: Observed) -> list[str]:
+    """Other hosts whose ranks did run the program: it wrote something, or ended well."""
+    others = [r for r in seen.ranks if r.host != rank.host]
+    if any(r.exit is not None and r.exit.code == 127 for r in others):
+        return []
+    ran = (r for r in others if r.last_lines or (r.exit is not None and r.exit.code == 0))
+    return list(dict.fromkeys(placement.short(r.host) for r in ran))
+
+
+def _left_alone(rank: RankReport, seen: Observed) -> str | None:
+    """Of a rank whose peer was gone: which one had ended before, and well as it seemed."""
+    if not _followed(rank) and rank.rank not in mpirun_words.lost_their_peers(seen.launcher_lines):
+        return None
+    by_then = rank.finished_at or _LATE
+    well = (r.rank for r in seen.ranks if r.exit == Exit(code=0) and (r.finished_at or _LATE) < by_then)
+    template = Text("rank {rank} had ended with code 0 while others still needed it: each has to reach MPI_Finalize")
+    return next((Text(template, rank=gone) for gone in well), None)
 
 
 def _on_machine(host: str, seen: Observed) -> str:
@@ -210,9 +253,13 @@ def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
     else:
         who = Text("a rank") if rank is None else Text("rank {rank}", rank=rank)
     did = Text("called MPI_Abort with code {code}", code=named.exit.code) if named.aborted else ending.words
+    did = Text("ended without calling MPI_Finalize") if named.unfinalized else did
     words = Text("{who} {did}", who=who, did=did)
-    known = known_errors.recognise(seen.launcher_lines)
-    last = mpirun_words.programs_last_word(seen.launcher_lines) if ending.signal is None else None
+    known = known_errors.recognise(seen.launcher_lines, code=named.exit.code, aftermath=False)
+    last = None
+    if ending.signal is None:
+        error = mpirun_words.mpi_error(seen.launcher_lines, rank) if rank is not None else None
+        last = error or mpirun_words.programs_last_word(seen.launcher_lines)
     said = known[1] if known else last
     tells_more = said is not None and "MPI_ABORT" not in said.upper()
     return Cause(
@@ -243,7 +290,8 @@ def _who_and_where(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -
 def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
     # An engine that has ranks report starts an mpirun it has looked at; else the image decides which one runs.
     implementation = None if seen.ranks_report else job.implementation
-    known = known_errors.recognise((*seen.launcher_lines, launcher.message), implementation)
+    code = launcher.exit.code if launcher.exit is not None else 0
+    known = known_errors.recognise((*seen.launcher_lines, launcher.message), implementation, code=code)
     ending = exits.tell(launcher.exit) if launcher.exit is not None else None
     return Cause(
         summary=_line(known[0].sentence if known and known[0].sentence else _told(seen, launcher, ending, known)),

@@ -8,6 +8,7 @@ from typing import Final
 from oarsman.job.observed import Exit
 from oarsman.text.sentence import Text
 
+SIGABRT: Final = 6
 SIGKILL: Final = 9
 SIGTERM: Final = 15
 
@@ -31,17 +32,7 @@ _SIGNALS: Final = {
     25: Text("File size limit exceeded"),
     31: Text("Bad system call"),
 }
-_OFTEN: Final = {7: Text("often a full /dev/shm"), 9: Text("often out of memory")}
-_CODES: Final = {126: Text("not executable"), 127: Text("command not found")}
-_SIGNAL_HINTS: Final = {
-    4: Text("the program uses instructions this CPU lacks: build it for the hosts it runs on"),
-    7: Text("give the host more shared memory: an emptyDir volume with medium Memory on /dev/shm"),
-    9: Text("look at the memory it used, and raise the memory limit of the role that ran it"),
-}
-_CODE_HINTS: Final = {
-    126: Text("check that the file is a program for this CPU and that its execute permission is set"),
-    127: Text("check the spelling and that the program is installed at the same path on every worker"),
-}
+_SIGNAL_HINTS: Final = {4: Text("the program uses instructions this CPU lacks: build it for the hosts it runs on")}
 _MEMORY_HINT: Final = Text("raise the memory limit of the role that ran it, or use less memory per rank")
 
 
@@ -66,15 +57,12 @@ def signal_of(code: int, signal: int | None = None) -> int | None:
 def tell(exit_: Exit) -> Ending:
     signal = signal_of(exit_.code, exit_.signal)
     if signal is None:
-        meaning = _CODES.get(exit_.code)
-        words = Text("exited with code {code}", code=exit_.code)
-        words = Text("{what} ({why})", what=words, why=meaning) if meaning else words
-        return Ending(code=exit_.code, signal=None, words=words, hint=_CODE_HINTS.get(exit_.code))
+        return Ending(code=exit_.code, signal=None, words=Text("exited with code {code}", code=exit_.code))
     name = _SIGNALS.get(signal, Text("unknown"))
     words = Text("was killed by signal {number} ({name})", number=signal, name=name)
     if exit_.memory_limit_hit:
         words = Text("{what}: {why}", what=words, why=Text("its memory limit was reached"))
         return Ending(code=exit_.code, signal=signal, words=words, hint=_MEMORY_HINT, memory_limit_hit=True)
-    if often := _OFTEN.get(signal):
-        words = Text("{what}, {often}", what=words, often=often)
+    if signal == SIGKILL:
+        words = Text("{what}; who sent it is not known", what=words)
     return Ending(code=exit_.code, signal=signal, words=words, hint=_SIGNAL_HINTS.get(signal))

@@ -1,9 +1,9 @@
 """Errors that MPI users meet again and again, recognised by their words.
 
 Each entry has a name, a pattern that is looked for in single lines, and a hint that says what to do.
-The order matters: the first entry that matches any line wins, so the precise ones come first and the
-ones that also appear as a consequence of others (a refused connection) come last. Tests hold the real
-text of each message.
+The order matters: the first entry that matches any line wins, so the precise ones come first. Those that
+come last also appear when a rank has failed for a reason of its own (a refused connection: nobody listens
+any more), and are no evidence then. Tests hold the real text of each message.
 
 Some are errors only for jobs that name the other kind of MPI; of those the line says less than the
 entry's own sentence.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from oarsman.job.job import Implementation
 from oarsman.text.sentence import Text
@@ -27,12 +27,12 @@ class KnownError:
     hint: str
     jobs_of: tuple[Implementation, ...] = ()  # an error only for jobs set up for one of these; (): for all
     sentence: str = ""  # tells what is wrong where the line itself does not
+    code: int = 0  # an error only if the process ended with this one; 0: with any
+    aftermath: bool = False  # others say so as well when a rank has failed, whatever the reason
 
 
-def _known(
-    name: str, pattern: str, hint: str, *, jobs_of: tuple[Implementation, ...] = (), sentence: str = ""
-) -> KnownError:
-    return KnownError(name, re.compile(pattern, re.IGNORECASE), hint, jobs_of, sentence)
+def _known(name: str, pattern: str, hint: str, **more: Any) -> KnownError:
+    return KnownError(name, re.compile(pattern, re.IGNORECASE), hint, **more)
 
 
 _HOST_NETWORK: Final = Text("set the annotation oarsman.dev/network: host, or run with --network host")
@@ -65,6 +65,13 @@ KNOWN: Final = (
         Text("the GPU's memory is full: use a smaller batch, or fewer ranks per GPU"),
     ),
     _known(
+        "no-gpu",
+        r"no CUDA-capable device is detected|No CUDA GPUs are available|Found no NVIDIA driver|CUDA_ERROR_NO_DEVICE",
+        Text(
+            "that rank sees no GPU: ask for GPUs in the job (nvidia.com/gpu), and see what nvidia-smi says on that host"
+        ),
+    ),
+    _known(
         "nccl-timeout",
         r"Watchdog caught collective operation timeout|NCCL.*timed? ?out|nccl(?:Remote|System|Internal)Error",
         Text(
@@ -74,8 +81,34 @@ KNOWN: Final = (
     ),
     _known(
         "python-module",
-        r"ModuleNotFoundError: No module named|ImportError: No module named",
+        r"(?:ModuleNotFound|Import)Error: No module named '?(?P<module>[\w-]+)",
         Text("install the module in the Python that the workers run, not only where the job was submitted"),
+    ),
+    _known(
+        "shared-memory",
+        r"not enough space for \S*/dev/shm|out of shared memory|insufficient shared memory|memory segment \S*/dev/shm",
+        Text("give the host more shared memory: an emptyDir volume with medium Memory on /dev/shm"),
+    ),
+    _known(
+        "locked-memory",
+        r"max locked memory|allocate some locked memory|ulimit -l\b",
+        Text(
+            "InfiniBand locks memory: set memlock to unlimited for this user on the hosts (/etc/security/limits.conf)"
+        ),
+    ),
+    _known(
+        "memory",
+        r"^\S*MemoryError\b|std::bad_alloc|Cannot allocate memory|Out of memory: Killed process",
+        Text("it asked for more memory than it could get: use less per rank, or raise the memory limit"),
+    ),
+    _known(
+        "user-namespaces",
+        r"/proc/self/uid_map.*(?:not permitted|denied)|setting up uid map: Permission denied|"
+        r"(?:creat\w+|unshare\w*) user namespace.*(?:not permitted|denied|disabled)|unshare failed: .*not permitted",
+        Text(
+            "that host restricts user namespaces: on Ubuntu see sysctl kernel.apparmor_restrict_unprivileged_userns, "
+            "elsewhere user.max_user_namespaces"
+        ),
     ),
     _known(
         "no-space",
@@ -146,8 +179,8 @@ KNOWN: Final = (
         r"undefined symbol: \w*(?:MPI|PMI|ompi|opal|PMPI)\w*|libmpi\w*\.so[.\d]*: cannot open shared object file|"
         r"cannot load MPI library|PMIx?_Init\w* failed|PMI2?_(?:Init|KVS\w*).*(?:fail|error)|"
         r"OPAL ERROR: Unreachable.*pmix|application appears to have been direct launched|"
-        r"It looks like MPI_INIT failed|unable to (?:initialize|open) PMI|"
-        r"RuntimeError: cannot load MPI library",
+        r"It looks like MPI_INIT failed|unable to (?:initialize|open) PMI|uses unsupported PMI version|"
+        r"^its MPI library is that of|PMIx? server (?:is )?(?:not|un)\w* ?(?:found|reachable|available)",
         Text(
             "the program was built for another MPI than the one that starts it: use the mpirun of the same "
             "installation, and the same image or environment on every host"
@@ -157,6 +190,29 @@ KNOWN: Final = (
         "address-in-use",
         r"Address already in use|EADDRINUSE|bind\(\) failed.*in use",
         Text("another process has that port: choose another MASTER_PORT, or leave the choice to the launcher"),
+    ),
+    _known(
+        "shared-library",
+        r"error while loading shared libraries|cannot open shared object file",
+        Text("that host lacks a shared library: install it there, or hand LD_LIBRARY_PATH on to the ranks (mpirun -x)"),
+    ),
+    _known(
+        "interpreter",
+        r"bad interpreter|cannot execute: required file not found",
+        Text("what the script's first line (#!) names, or the loader of a binary, is not on that host"),
+    ),
+    _known(
+        "not-executable",
+        r"Permission denied|Exec format error|cannot execute|Is a directory",
+        Text(
+            "check that it is a program for this CPU, or a script that begins with #!, and may be executed (chmod +x)"
+        ),
+        code=126,
+    ),
+    _known(
+        "permission",
+        r"PermissionError|: Permission denied$",
+        Text("the user that ran it may not do that there: look at the owner and the mode of the file on that host"),
     ),
     _known(
         "command-not-found",
@@ -169,15 +225,9 @@ KNOWN: Final = (
         ),
     ),
     _known(
-        "btl-tcp",
-        r"\[btl_tcp|mca_btl_tcp|Open MPI failed to (?:TCP connect|handshake)|tcp_peer_(?:send|recv)|"
-        r"at least one MPI process is unreachable|unable to reliably start one or more daemons|"
-        r"A daemon failed to report back after being spawned|daemon has unexpectedly failed after launch|"
-        r"lost communication with a remote daemon",
-        Text(
-            "hosts can log in to each other but not talk: name the network interface (--mca "
-            "btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0) and check for a firewall"
-        ),
+        "missing-file",
+        r"FileNotFoundError|(?<!\.txt): No such file or directory|No such file or directory:",
+        Text("a file is missing on that host: every worker needs the files a rank reads, at the same path"),
     ),
     _known(
         "no-route",
@@ -186,26 +236,52 @@ KNOWN: Final = (
             "there is no way to that host: check its address and the network; with a private network, {way}",
             way=_HOST_NETWORK,
         ),
+        aftermath=True,
+    ),
+    _known(
+        "no-answer",
+        r"Connection timed out|Operation timed out",
+        Text("no answer came: that host is switched off, or a firewall on the way drops the connection"),
+        aftermath=True,
     ),
     _known(
         "connection",
-        r"Connection refused|Connection timed out|Operation timed out|connect to host \S+ port \d+|"
-        r"Connection closed by remote host|kex_exchange_identification",
-        Text("a host did not answer: its ssh server or the process there was not running, or a firewall is in the way"),
+        r"Connection refused|Connection closed by remote host|kex_exchange_identification",
+        Text("that host was reached, but nothing listened there: the server or process had not started, or had ended"),
+        aftermath=True,
     ),
     _known(
-        "missing-file",
-        r"FileNotFoundError|No such file or directory",
-        Text("a file is missing on that host: every worker needs the files a rank reads, at the same path"),
+        "btl-tcp",
+        r"Open MPI failed to (?:TCP connect|handshake)|received unexpected process identifier|"
+        r"at least one (?:pair of )?MPI process(?:es)? (?:is|are) (?:unreachable|unable to reach)",
+        Text(
+            "ranks on different hosts do not find each other: name the network that connects the hosts (--mca "
+            "btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0)"
+        ),
+        aftermath=True,
+    ),
+    _known(
+        "daemon",
+        r"unable to reliably start one or more daemons|A daemon failed to report back after being spawned|"
+        r"daemon has unexpectedly failed after launch",
+        Text(
+            "mpirun's daemon did not start on a host, or could not call back: the same MPI has to be installed there, "
+            "and no firewall may stand between the hosts; on SSH hosts 'oarsman hosts check' finds out"
+        ),
+        aftermath=True,
     ),
 )
 
 
-def recognise(lines: Iterable[str], implementation: Implementation | None = None) -> tuple[KnownError, str] | None:
+def recognise(
+    lines: Iterable[str], implementation: Implementation | None = None, *, code: int = 0, aftermath: bool = True
+) -> tuple[KnownError, str] | None:
     """The first known error in the table that some line shows, with that line.
 
     `implementation`: the MPI the job was set up for, where the image and not the engine decides which one runs.
+    `aftermath`: whether what others say when a rank has failed is evidence, too.
     """
-    said = [line.strip() for line in lines if line.strip()]
+    said = [line.strip() for line in lines if line.strip() and not line.endswith("(ignored)")]
     fitting = [known for known in KNOWN if not known.jobs_of or implementation in known.jobs_of]
+    fitting = [known for known in fitting if known.code in (0, code) and aftermath >= known.aftermath]
     return next(((known, line) for known in fitting for line in said if known.pattern.search(line)), None)

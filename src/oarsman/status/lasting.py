@@ -18,7 +18,7 @@ from oarsman.text.sentence import Text
 
 _NOT_THERE: Final = Text("the program is not there")
 _WORDS_OF_CODES: Final = {
-    127: (re.compile(r"\bnot found\b|No such file or directory"), _NOT_THERE),
+    127: (re.compile(r"\bnot found\b|No such file or directory|bad interpreter"), _NOT_THERE),
     126: (
         re.compile(r"Permission denied|Exec format error|cannot execute|Is a directory|Not a directory"),
         Text("the program cannot be executed"),

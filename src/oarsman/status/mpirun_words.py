@@ -24,10 +24,14 @@ class NamedProcess:
     host: str | None = None
     exit: Exit
     aborted: bool = False  # it called MPI_Abort
+    unfinalized: bool = False  # it ended with 0, and without MPI_Finalize
 
 
 _SIGNALLED: Final = re.compile(
     r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
+)
+_IMPROPER: Final = re.compile(
+    r"has exited due to process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exiting improperly"
 )
 _EXITED: Final = re.compile(r"Process name: \[(?:\[\d+,\d+\]|[^\],]+),(?P<rank>\d+)\] Exit code: (?P<code>\d+)")
 _ABORTED: Final = re.compile(
@@ -51,6 +55,14 @@ _PEER_GONE: Final = re.compile(
 _REPORTED_PEER_GONE: Final = re.compile(
     r"An error occurred in Socket closed.{0,120}?reported by process \[\d+,(?P<rank>\d+)\]"
 )
+_MPI_ERROR: Final = re.compile(
+    r"\*\*\* (?P<call>An error occurred in MPI_\w+) .{0,80}?reported by process \[\d+,(?P<rank>\d+)\].{0,160}?"
+    r"\*\*\* (?P<error>MPI_ERR_\w+: .{1,80}?|Unknown error) (?:\[\S+ )?\*\*\* MPI_ERRORS_ARE_FATAL"
+)
+_DYING_WORDS: Final = re.compile(
+    r"Assertion .+ failed|free\(\): |double free|corrupted |stack smashing|terminate called|^what\(\): |"
+    r"^Fatal Python error|^panic"
+)
 _FRAME: Final = re.compile(r"-{20,}")
 _ONE_FAILED: Final = re.compile(
     r"Primary job terminated normally, but \d+ process(?:es)? returned a non-zero exit code"
@@ -66,8 +78,8 @@ _BOILERPLATE: Final = re.compile(
     r"(?:\[\S+:\d+\] )?plm:[rsh|]+: Warning: setpgid\(|"  # Open MPI's quarrel with its own child, now and then
     r"=|YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ",
 )
-# The lines in which Hydra's own programs report, whoever failed.
-_HYDRA_SAYS: Final = re.compile(r"\[(?:mpiexec|proxy:\S+)@[^\]]+\] ")
+# The lines in which Hydra's own programs and Open MPI's libraries report, whoever failed.
+_LIBRARY_SAYS: Final = re.compile(r"\[(?:mpiexec|proxy:\S+)@[^\]]+\] |\[\S+:\d+\] (?:\*\*\* |PMIX ERROR)")
 
 _MISSES_PROGRAM: Final = re.compile(
     r"(?:mpirun|mpiexec|orterun|prterun|prun) was unable to find the specified executable|"
@@ -91,6 +103,8 @@ def blamed(lines: Sequence[str]) -> NamedProcess | None:
         return NamedProcess(rank=int(found["rank"]), host=found["host"], exit=_signalled(int(found["signal"])))
     if found := _EXITED.search(text):
         return NamedProcess(rank=int(found["rank"]), exit=Exit(code=int(found["code"])))
+    if found := _IMPROPER.search(text):
+        return NamedProcess(rank=int(found["rank"]), host=found["host"], exit=Exit(code=0), unfinalized=True)
     return _hydra(text)
 
 
@@ -138,7 +152,7 @@ def _apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
         if _FRAME.fullmatch(line):
             framed = not framed
         elif any(c.isalnum() for c in line) and not _BOILERPLATE.match(line):
-            (report if framed or _HYDRA_SAYS.match(line) else program).append(line)
+            (report if framed or _LIBRARY_SAYS.match(line) else program).append(line)
     return program, report
 
 
@@ -159,6 +173,19 @@ def lost_its_peer(lines: Sequence[str]) -> bool:
 def lost_their_peers(lines: Sequence[str]) -> frozenset[int]:
     """The ranks of which Open MPI 5 reports that they ended because another one was gone."""
     return frozenset(int(found["rank"]) for found in _REPORTED_PEER_GONE.finditer(_on_one_line(lines)))
+
+
+def mpi_error(lines: Sequence[str], rank: int) -> str | None:
+    """What Open MPI says a rank's own call of MPI ended it with: through the launcher, for many ranks at once."""
+    text = _on_one_line(lines)
+    for_more = "sent help message help-mpi-errors" in text
+    found = (each for each in _MPI_ERROR.finditer(text) if int(each["rank"]) == rank or for_more)
+    return next((f"{each['call']}: {each['error']}" for each in found), None)
+
+
+def dying_words(lines: Sequence[str]) -> str | None:
+    """What a process that aborted itself wrote about it, which backtraces may follow."""
+    return next((line.strip() for line in lines if _DYING_WORDS.search(line.strip())), None)
 
 
 def own_last_word(lines: Sequence[str]) -> str | None:

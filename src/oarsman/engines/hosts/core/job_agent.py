@@ -385,7 +385,7 @@ class JobAgent:
         self.launcher = None
         code, number = launcher.result()
         memory = self.hosts.memory_killed(self.spec.launcher_host)
-        self._note(journal.LauncherEnded(launcher.attempt, code, number, memory, launcher.lines[-40:]))
+        self._note(journal.LauncherEnded(launcher.attempt, code, number, memory, launcher.lines[-60:]))
 
     def _stop_launcher(self) -> None:
         self.waiting_attempt = None

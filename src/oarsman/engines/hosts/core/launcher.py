@@ -159,7 +159,7 @@ class Launcher:
     def close_stream(self, fd: int) -> None:
         os.close(fd)
         recorder = self.streams.pop(fd)
-        self.lines += recorder.last_lines()
+        self.lines += recorder.last_lines(40)  # mpirun tells at length what it needs
         with contextlib.suppress(OSError):
             recorder.finish()
 
@@ -287,9 +287,9 @@ class TaggedRecorder:
         self._ranks.finish()
         self._own.finish()
 
-    def last_lines(self) -> list[str]:
+    def last_lines(self, count: int) -> list[str]:
         """The launcher's own."""
-        return self._own.last_lines()
+        return self._own.last_lines(count)
 
     def _hear(self, line: bytes) -> None:
         spoken = self._tags.read(line.decode("utf-8", "surrogateescape"))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 
 MERGED = "merged.log"
 _LONGEST_LINE = 1 << 16
@@ -66,11 +65,11 @@ class Recorder:
         self._label = f" {rank} {host} {stream} ".encode()
         self._by_launcher = rank == "-" and stream == "err"
         self._partial = b""
-        self._tail: deque[bytes] = deque(maxlen=8)
+        self._tail = b""
 
     def feed(self, chunk: bytes) -> None:
         write_all(self._raw, chunk)
-        self._tail.append(chunk[-2048:])
+        self._tail = (self._tail + chunk[-8192:])[-8192:]  # however small the pieces that it comes in
         if self._merged < 0:
             return
         lines, self._partial = split_off(self._partial + chunk)
@@ -89,8 +88,8 @@ class Recorder:
                 if fd >= 0:
                     os.close(fd)
 
-    def last_lines(self) -> list[str]:
-        return _last_lines(b"".join(self._tail))
+    def last_lines(self, count: int = 20) -> list[str]:
+        return _last_lines(self._tail, count)
 
     def _merge(self, lines: bytes) -> None:
         head = stamp(time.time()).encode() + self._label

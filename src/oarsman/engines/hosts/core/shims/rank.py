@@ -242,7 +242,8 @@ def _become(argv: Sequence[str], environment: dict[str, str], given: int, out: i
         os.execvpe(argv[0], list(argv), environment)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
-        os.write(2, f"{argv[0]}: {'command not found' if missing else error.strerror}\n".encode())
+        why = "bad interpreter" if os.path.exists(argv[0]) and "/" in argv[0] else "command not found"
+        os.write(2, f"{argv[0]}: {why if missing else error.strerror}\n".encode())
         os._exit(127 if missing else 126)
 
 
