@@ -207,6 +207,12 @@ def end_of(world: str, rank: int = 0) -> RankEnd:
     return RankEnd(1, world, rank, 0, None, False, [], "")
 
 
+def test_a_log_that_could_not_be_written_is_the_trouble_of_its_own_attempt() -> None:
+    full = worlds(notes.LauncherStarted(1), notes.LogTrouble("no room"))
+    assert full.log_trouble == "no room"
+    assert not worlds(notes.LauncherStarted(1), notes.LogTrouble("no room"), notes.LauncherStarted(2)).log_trouble
+
+
 def test_worlds_at_the_same_time_keep_all_their_ranks() -> None:
     told = [rank_of(world, rank, 2) for rank in range(2) for world in "ab"]
     seen = worlds(LauncherStarted(1), *told, end_of("a", 1))

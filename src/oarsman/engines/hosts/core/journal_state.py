@@ -75,7 +75,7 @@ class Seen:
     over: set[Hashable] = field(default_factory=set)  # what worlds that ended were like
     published: tuple[str, ...] | None = None
     first_output: dict[int, datetime] = field(default_factory=dict)
-    log_trouble: str = ""
+    log_trouble: str = ""  # of the newest attempt
     ranks_may_fail: bool = False  # the user asked that the others go on
     unset_limits: set[str] = field(default_factory=set)
 
@@ -124,7 +124,7 @@ class Seen:
             case journal.HostGone() if fact.host in self.hosts and self.hosts[fact.host].down_at is not None:
                 del self.hosts[fact.host]
             case journal.LauncherStarted():
-                self.launcher = LauncherSeen(fact.attempt, started_at=when)
+                self.launcher, self.log_trouble = LauncherSeen(fact.attempt, started_at=when), ""
                 for of_before in (self.worlds, self.launched, self.over):
                     of_before.clear()
             case journal.LauncherEnded() if self.launcher is not None and self.launcher.attempt == fact.attempt:
