@@ -34,6 +34,13 @@ def test_the_deadline_ends_everything_that_runs() -> None:
     assert plan.status.completion_time == at(100)
 
 
+def test_a_clock_that_was_put_back_does_not_put_the_deadline_off() -> None:
+    job = a_job(active_deadline_seconds=100)
+    plan = reconcile(job, running(job), at(0) - timedelta(hours=2))
+    assert plan.look_again_in == timedelta(seconds=100), "at worst it has all its time again"
+    assert plan.status.start_time == at(0) - timedelta(hours=2)
+
+
 def test_a_success_seen_after_the_deadline_is_a_success() -> None:
     job = a_job(active_deadline_seconds=100)
     seen = running(job, launcher=a_launcher(Phase.SUCCEEDED, finished_at=at(99)))

@@ -16,6 +16,8 @@ def deadline(turn: Turn) -> Turn:
     seconds, start = turn.job.run_policy.active_deadline_seconds, turn.status.start_time
     if seconds is None or start is None:
         return turn
+    if turn.now < start:  # the clock was put back, and nobody knows how long it has run
+        start, turn = turn.now, turn.become(start_time=turn.now)
     due = start + timedelta(seconds=seconds)
     if turn.now < due:
         return turn.wake_at(due)
