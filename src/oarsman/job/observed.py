@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import Final
 
 from oarsman import names
 from oarsman.job.launch import LaunchLine
 from oarsman.job.state import Status
+
+PATIENCE: Final = timedelta(minutes=5)  # how long a host may take to be ready once it has its place
 
 
 class Phase(str, Enum):
@@ -116,7 +119,7 @@ class Observed:
     unsupported: str | None = None  # what this engine cannot honour, found before anything started
     stop_requested: bool = False  # `oarsman stop`: end it, keep its record
     keeps_idle_members: bool = True  # False: this engine ends its hosts when the job ends, whatever the clean policy
-    patience: timedelta = timedelta(minutes=5)  # how long a host may take to be ready once it has its place
+    patience: timedelta = PATIENCE
     launcher_holds: bool = False  # a launcher waits by itself until its workers answer; until then it is Pending
     ranks_report: bool = True  # False: ranks cannot tell where they ran; the launcher itself checks
     out_of_memory: tuple[str, ...] = ()  # hosts on which a process was killed at the memory limit

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
+from oarsman.engines.hosts.core import engine as module
 from oarsman.engines.hosts.core import job_agent, messages, process
 from oarsman.engines.hosts.core.engine import HostsEngine, Watched
 from oarsman.engines.hosts.core.host_specs import hand_out_gpus
@@ -36,10 +37,31 @@ from .machine import mpijob
 NOTHING_YET = Status()
 
 
-def observe(tmp_path: Path, status: Status = NOTHING_YET) -> Observed:
+def engine_and_assignment(tmp_path: Path, status: Status = NOTHING_YET) -> tuple[HostsEngine, Assignment]:
     job = job_from_document({**mpijob("pi", ["mpirun", "hostname"]), "metadata": {"name": "pi", "uid": "uid-pi"}})
     engine = HostsEngine(job_folder=lambda _uid: tmp_path, run_folder=lambda _uid: tmp_path / "run")
-    return asyncio.run(engine.observe(Assignment(job=job, status=status, environment={}, folder=tmp_path)))
+    return engine, Assignment(job=job, status=status, environment={}, folder=tmp_path)
+
+
+def observe(tmp_path: Path, status: Status = NOTHING_YET) -> Observed:
+    engine, assignment = engine_and_assignment(tmp_path, status)
+    return asyncio.run(engine.observe(assignment))
+
+
+def test_hosts_have_all_their_time_although_the_clock_was_put_forward_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that slept wakes up so, too."""
+    engine, assignment = engine_and_assignment(tmp_path)
+
+    async def patience(offset: float) -> timedelta:
+        monkeypatch.setattr(module.time, "time", lambda: real() + offset)
+        return (await engine.observe(assignment)).patience
+
+    real = module.time.time
+    usual = asyncio.run(patience(0))
+    assert asyncio.run(patience(-7200)) == usual
+    assert timedelta(seconds=7100) < asyncio.run(patience(7200)) - usual < timedelta(seconds=7300)
 
 
 @pytest.mark.parametrize("called", ["agent", "keeper"])  # now, and by a version before, whose job still runs

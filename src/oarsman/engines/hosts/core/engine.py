@@ -11,10 +11,11 @@ import contextlib
 import logging
 import shutil
 import signal
+import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -27,7 +28,7 @@ from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
 from oarsman.engines.hosts.local.transport import LocalTransport
 from oarsman.errors import PlaceLostError, RetryableError, UnsupportedError
 from oarsman.job.job import Job
-from oarsman.job.observed import Member, Observed, Phase, World
+from oarsman.job.observed import PATIENCE, Member, Observed, Phase, World
 from oarsman.job.state import Status
 from oarsman.plan import actions
 from oarsman.portal import in_background
@@ -86,6 +87,12 @@ class Watched:
         self.lost_after: datetime | None = None  # the status' `retry_at` then: with the next one it is placed anew
         self.rests = False  # it has given its room back, GPUs included, until it is prepared again
         self.cleared: process.ProcessId | None = None  # the dead job agent we have cleared up after
+        self._clock = _time_of_day()
+
+    @property
+    def clock_moved(self) -> timedelta:
+        """How far the clock was put forward meanwhile: nobody has waited for that long."""
+        return timedelta(seconds=max(0, int(_time_of_day() - self._clock)))
 
     def look(self) -> Seen:
         for fact in self.reader.news():
@@ -102,6 +109,11 @@ class Watched:
     def end_agent(self) -> None:
         if self.seen.agent is not None and self.agent_alive:
             process.send_signal(self.seen.agent, signal.SIGTERM)
+
+
+def _time_of_day() -> float:
+    """The same as long as nobody sets the clock, and the machine does not sleep."""
+    return time.time() - time.monotonic()
 
 
 class HostsEngine:
@@ -166,6 +178,7 @@ class HostsEngine:
             stop_requested=assignment.stop_requested,
             prepared=alive,
             keeps_idle_members=False,
+            patience=PATIENCE + watched.clock_moved,
         )
 
     def _unusable(self, job: Job, seen: Seen) -> str:
