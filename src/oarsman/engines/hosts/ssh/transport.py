@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import shlex
 import shutil
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -204,8 +206,8 @@ class SshTransport:
         line = scripts.line(script + scripts.script("cleanup"))
         spec = find_spec(folder)
         ways = spec.cleanup if spec else {}
-        with ThreadPoolExecutor(len(ways) or 1) as pool:
-            reached = list(pool.map(partial(_sweep, line=line), ways.values()))
+        with _alone(folder) as lock, ThreadPoolExecutor(len(ways) or 1) as pool:
+            reached = list(pool.map(partial(_sweep, line=line, held=(lock,)), ways.values()))
         shutil.rmtree(run_folder, ignore_errors=True)
         return [name for name, there in zip(ways, reached, strict=True) if not there]
 
@@ -244,7 +246,26 @@ def _refused_packages(packages: Path | None, hosts: Sequence[SshHost]) -> str | 
     )
 
 
-def _sweep(argv: Sequence[str], line: bytes) -> bool:
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[int]:
+    """Sweeps go on when the supervisor that began them is killed, and would end what the next one starts: they hold a
+    lock, on the folder itself, since there may be no room for a file."""
+    lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        deadline = time.monotonic() + _SWEEP_SECONDS
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            if time.monotonic() > deadline:
+                raise RetryableError(Text("what is left of it on its hosts is still being cleared away"))
+            time.sleep(0.05)
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def _sweep(argv: Sequence[str], line: bytes, held: Sequence[int] = ()) -> bool:
     """Whether the machine could be reached."""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         done = subprocess.run(
@@ -254,6 +275,7 @@ def _sweep(argv: Sequence[str], line: bytes) -> bool:
             start_new_session=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            pass_fds=held,
         )
         return done.returncode != SSH_FAILED
     return False

@@ -1,0 +1,40 @@
+"""What is done on hosts for a job whose job agent was killed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import time
+from pathlib import Path
+
+from oarsman.engines.hosts.core.job_spec import write_spec
+from oarsman.engines.hosts.core.journal_state import Seen
+from oarsman.engines.hosts.ssh.transport import SshTransport
+
+from ..specs import a_spec
+
+PATIENCE = 100.0
+
+
+def test_what_a_supervisor_that_was_killed_still_sweeps_is_waited_for(tmp_path: Path) -> None:
+    """It would end what the next supervisor has begun meanwhile."""
+    told = tmp_path / "told"
+    told.touch()
+    slow = f"echo begins >>{shlex.quote(str(told))}; sleep 1; echo ends >>{shlex.quote(str(told))}"
+    write_spec(tmp_path, a_spec(cleanup={"node1": ["sh", "-c", slow]}))
+
+    def clear_up() -> None:
+        SshTransport(None).clear_up("uid-a", Seen(), tmp_path, tmp_path / "run")  # type: ignore[arg-type]
+
+    supervisor = os.fork()
+    if supervisor == 0:
+        clear_up()
+        os._exit(0)
+    deadline = time.monotonic() + PATIENCE
+    while not told.read_text() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(supervisor, signal.SIGKILL)
+    os.waitpid(supervisor, 0)
+    clear_up()
+    assert told.read_text().split() == ["begins", "ends", "begins", "ends"]
