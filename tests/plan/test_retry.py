@@ -343,10 +343,11 @@ def test_older_attempts_keep_their_cause_but_not_its_lines() -> None:
 BACK = timedelta(hours=2)  # how far a clock is put back
 
 
-def test_a_clock_that_was_put_back_does_not_make_the_next_attempt_wait_for_it() -> None:
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_clock_that_was_put_back_does_not_make_the_next_attempt_wait_for_it(keeps: bool) -> None:
     job = a_job(backoff_limit=3)
     status = replace(a_status(), attempts=failed_attempts(2), retry_at=at(20) + BACK)
-    plan = reconcile(job, Observed(status=status, workers=workers(2)), at(0))
+    plan = reconcile(job, Observed(status=status, workers=workers(2), keeps_idle_members=keeps), at(0))
     assert plan.status.retry_at == at(0) + delay(2)
     assert plan.look_again_in == delay(2)
     status = replace(status, retry_at=at(20))
