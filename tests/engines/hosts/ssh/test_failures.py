@@ -132,13 +132,6 @@ def test_a_job_whose_host_was_lost_is_tried_again_when_it_is_back(machine: SshMa
     machine.until(key, lambda status: status.is_true("Running"))
 
 
-def test_stopping_clears_every_host(machine: SshMachine) -> None:
-    key = waiting(machine, "stopped")
-    machine.jobs.stop(key)
-    machine.until_finished(key)
-    machine.nothing_left()
-
-
 def test_a_folder_that_is_too_large_to_be_copied_is_refused_before_anything_starts(machine: SshMachine) -> None:
     with (machine.folder / "data.bin").open("wb") as file:
         file.truncate(300 << 20)
