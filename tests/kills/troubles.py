@@ -75,6 +75,7 @@ class Troubles:
         self.done: Counter[str] = Counter()  # by what was done to whom
         self.killed = 0
         self._last = ""
+        self._full: list[Hit] = []  # while the disk is: whoever comes then is hit, too
         self.allowed: Callable[[], bool] = lambda: True  # whether it is time for another
         self._targets: dict[str, Target] = {}
         self._lock = threading.Lock()
@@ -86,6 +87,7 @@ class Troubles:
     def add(self, target: Target) -> None:
         with self._lock:
             self._targets[target.uid] = target
+            target.hits += self._full
 
     def remove(self, uid: str) -> None:
         with self._lock:
@@ -163,8 +165,9 @@ class Troubles:
     def _fill(self) -> None:
         """Whoever writes meanwhile may lose an attempt."""
         with self._lock:
+            self._full = [Hit("full disk", uptime())]
             for target in self._targets.values():
-                target.hits.append(Hit("full disk", uptime()))
+                target.hits += self._full
         filling = self._paths.state / "filling"
         try:
             with filling.open("wb", buffering=0) as file:
@@ -176,6 +179,8 @@ class Troubles:
             time.sleep(FULL_SECONDS)
         finally:
             filling.unlink()
+            with self._lock:
+                self._full = []
 
     def _note(self, uid: str, what: str, words: str = "") -> Callable[[], None]:
         """Whom it hits; returns what to call if it did not happen."""
