@@ -119,6 +119,20 @@ def test_the_launcher_of_an_attempt_before_is_not_taken_for_the_next(tmp_path: P
     assert observe(tmp_path, first).launcher is None
 
 
+@pytest.mark.parametrize(
+    ("words", "phase"), [("PRTE has lost communication with a remote daemon.", Phase.FAILED), ("done", Phase.SUCCEEDED)]
+)
+def test_open_mpi_5_that_lost_a_daemon_has_not_succeeded_although_it_says_so(
+    tmp_path: Path, agent_runs: None, words: str, phase: Phase
+) -> None:
+    """Before any rank was there that could have failed."""
+    add_note(str(tmp_path), LauncherStarted(1))
+    add_note(str(tmp_path), LauncherEnded(1, code=0, signal=None, memory=False, lines=[words]))
+    launcher = observe(tmp_path).launcher
+    assert launcher is not None
+    assert launcher.phase is phase
+
+
 def test_a_launcher_that_died_with_its_job_agent_is_not_there_when_another_agent_is(
     tmp_path: Path, agent_runs: None
 ) -> None:

@@ -37,6 +37,7 @@ from oarsman.text.sentence import Text
 log = logging.getLogger("oarsman")
 _ANSWER_WITHIN = 60.0
 _CLEAR_AGAIN = 30.0
+_LOST_DAEMON = "PRTE has lost communication with a remote daemon"
 FolderOf = Callable[[str], Path]  # by a job's uid
 
 
@@ -375,6 +376,8 @@ def _hidden_failure(job: Job, seen: Seen) -> bool:
     direct = job.launch is not None and not job.launch.in_shell
     failed = any(rank.exit is not None and rank.exit.code != 0 for rank in seen.ranks.values())
     amiss = any(rank.reason for rank in seen.ranks.values())
+    last = seen.launcher.lines if seen.launcher is not None else ()
+    failed = failed or any(_LOST_DAEMON in line for line in last)  # perhaps before any rank was there
     return bool(seen.log_trouble) or amiss or (direct and failed and not seen.ranks_may_fail)
 
 
