@@ -179,6 +179,19 @@ def test_a_job_that_cannot_be_started_says_why_and_does_not_wait_for_ever(world:
     assert failed.reason == names.REASON_BARRIER
 
 
+def test_a_deadline_does_not_wait_for_the_next_try_after_trouble(world: World) -> None:
+    """Tries come up to a minute apart."""
+    world.submit(runPolicy={"activeDeadlineSeconds": 90})
+    world.engine.trouble = RetryableError("the job agent does not answer")
+    looks: list[float] = []
+    world.reconciler.queue.add_after = lambda _key, seconds: looks.append(seconds)  # type: ignore[method-assign]
+    for second in (0, 80):
+        world.now = NOW + timedelta(seconds=second)
+        with pytest.raises(RetryableError):
+            world.turn()
+    assert looks[-1] == 10
+
+
 # -- which form of a job counts -------------------------------------------------------------------------------
 def test_a_job_is_built_once_for_each_version_of_its_document(world: World, built: list[str]) -> None:
     world.submit()

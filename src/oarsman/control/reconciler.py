@@ -241,7 +241,7 @@ class Reconciler(Generic[Stored]):
     async def _conclude(
         self, record: Record[Stored], job: Job, observed: Observed, plan: Plan, trouble: OarsmanError | None
     ) -> None:
-        ended = over(observed, plan)
+        ended, wake = over(observed, plan), plan.look_again_in
         due = any(isinstance(action, DeleteJob) for action in plan.actions)
         if due or (record.deleting and ended):
             await self._remove(record)
@@ -257,10 +257,10 @@ class Reconciler(Generic[Stored]):
             self._ended[record.key] = None
         while len(self._ended) > _ENDED_KEPT:  # of the jobs that ended, only the last ones are remembered
             self._known.pop(self._ended.popitem(last=False)[0], None)
+        if wake or (wake is not None and trouble is None):  # after trouble, too: a deadline does not wait for a try
+            self.queue.add_after(record.key, wake.total_seconds())
         if trouble is not None:
             raise trouble
-        if plan.look_again_in is not None:
-            self.queue.add_after(record.key, plan.look_again_in.total_seconds())
 
     async def _write(self, record: Record[Stored], job: Job | None, plan: Plan, *, settled: bool) -> None:
         self._check_office()

@@ -7,8 +7,10 @@ import itertools
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -196,6 +198,83 @@ def test_an_answer_that_is_here_and_was_not_read_yet_is_no_silence(
         messages.HOST_REPORTS.send(far, messages.Alive())
     agent._tick()
     assert (HostTrouble in stage.kinds()) == (not answered)
+
+
+def _once(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 100
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_host_that_a_starved_machine_does_not_let_answer_is_not_silent(
+    stage: Stage, far: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """128 ranks on two cores: whoever waits for a processor has something to say, and is not lost."""
+    monkeypatch.setattr(process, "send_signal", lambda *_: None)
+    host, agent = stage.agent.hosts["a-worker-0"], stage.agent
+    agent.network = cast(HostNetwork, SimpleNamespace(ping=lambda _host: None, heartbeat=None))
+
+    def overdue() -> None:
+        agent.last_pulse = time.monotonic() - 2
+        host.last_seen = time.monotonic() - agent.spec.silence - 1
+        agent._tick()
+
+    busy = subprocess.Popen([sys.executable, "-I", "-S", "-c", "while True: pass"])
+    try:
+        host.process = ProcessId(busy.pid, "")
+        _once(lambda: process.wants_to_run(busy.pid))
+        overdue()
+        assert HostTrouble not in stage.kinds()
+        busy.send_signal(signal.SIGSTOP)
+        _once(lambda: not process.wants_to_run(busy.pid))
+        overdue()
+        assert HostTrouble in stage.kinds()
+    finally:
+        busy.kill()
+        busy.wait()
+
+
+@pytest.fixture
+def near(stage: Stage) -> Iterator[socket.socket]:
+    """The channel of a host on which the launcher and its rank run."""
+    ours, theirs = socket.socketpair()
+    group = cast(Group, SimpleNamespace(out_of_memory_kills=lambda: 0))
+    stage.agent.hosts["a-worker-0"] = RunningHost("a-worker-0", an_ssh_host(), ProcessId(0, ""), ours, group, up=True)
+    yield theirs
+    for sock in (ours, theirs):
+        sock.close()
+
+
+def test_the_job_agent_keeps_the_deadline_whoever_else_is_asleep(stage: Stage, near: socket.socket) -> None:
+    """A launcher that says all went well when it is told to end has not succeeded by that."""
+    agent, host = stage.agent, stage.agent.hosts["a-worker-0"]
+    agent.last_pulse = time.monotonic()
+    agent._obey(near, messages.KeepDeadline(time.time() + 1000))
+    stage.turn()
+    assert not host.ending
+    agent._obey(near, messages.KeepDeadline(time.time()))
+    assert agent._patience() == 0.0
+    stage.turn()
+    assert host.ending
+    assert isinstance(messages.HOST_ORDERS.receive(near)[0], messages.EndHost)
+    assert messages.COMMANDS.receive(stage.launcher)[0] == messages.SignalCommand(signal.SIGTERM)
+    RANKS.send(stage.rank, RankEnded(143, 15))
+    RESULTS.send(stage.launcher, Exited(0))
+    stage.turn()
+    stage.turn()
+    assert [fact.code for fact in stage.facts() if isinstance(fact, LauncherEnded)] == [255]
+
+
+def test_more_ranks_than_files_can_be_opened_end_the_attempt_and_not_the_job_agent(stage: Stage) -> None:
+    def full() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    for _ in range(3):
+        stage.agent._accept(cast(socket.socket, SimpleNamespace(accept=full)))
+    troubles = [fact.reason for fact in stage.facts() if isinstance(fact, LogTrouble)]
+    assert troubles == ["the job agent cannot take more ranks: Too many open files"]
+    assert stage.agent.hosts.sweeps == 1
 
 
 def test_a_host_that_fell_silent_did_not_run_out_of_memory_long_before(

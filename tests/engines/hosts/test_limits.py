@@ -63,3 +63,19 @@ def test_trying_changes_nothing_of_this_process() -> None:
     limits.fitted(OWN._replace(nice=OWN.nice + 3, cpus=OWN.cpus[:1]))
     assert limits.of_this_process() == OWN
     assert os.getpriority(os.PRIO_PROCESS, os.getpid()) == OWN.nice
+
+
+def test_a_job_agent_may_open_as_many_files_as_can_be_had_and_too_few_are_told_beforehand() -> None:
+    program = """
+import resource
+from oarsman.engines.hosts.core import limits
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 200))
+limits.open_more_files()
+print(resource.getrlimit(resource.RLIMIT_NOFILE))
+print(repr(limits.too_few_files(136)))
+print(limits.too_few_files(137))
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    raised, enough, told = said.splitlines()
+    assert (raised, enough) == ("(200, 200)", "''")
+    assert told == "137 ranks need 201 open files, and 200 can be had (ulimit -Hn): raise it or start fewer"

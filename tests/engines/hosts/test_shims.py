@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 import oarsman
 from oarsman.engines.hosts.core import host_specs, installed_mpi, process, shims
+from oarsman.engines.hosts.core.messages import RANKS, RankEnded, RankStarted
 from oarsman.engines.hosts.core.shims import mpirun, rank, ssh
 from oarsman.job.mpi import Family
+from oarsman.text.sentence import Text
 
 
 @pytest.mark.parametrize(
@@ -160,6 +163,30 @@ def test_a_dead_process_is_not_alive() -> None:
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert process.identify(pid) is None  # a zombie counts as gone
     os.waitpid(pid, 0)
+
+
+def test_a_rank_says_what_messages_would_say() -> None:
+    who = rank.Who(3, 4, 1, 2, "a-worker-1")
+    started = rank.rank_started(who, 2, "17", True)
+    assert RANKS.decode(started.encode()) == RankStarted(3, 4, 1, "a-worker-1", 2, "17", True)
+    for end in (
+        RankEnded(0, None, []),
+        RankEnded(137, 9, ['"quoted" \\ \x1b[1m', "\N{SNOWMAN}\ufffd"], "", 17.25),
+        RankEnded(74, None, ["x"], Text("its log could not be written: {why}", why="full"), 1.5),
+    ):
+        said = RANKS.decode(rank.rank_ended(*end).encode())
+        assert said == end
+        assert type(cast(RankEnded, said).reason) is type(end.reason)
+
+
+def test_a_rank_loads_next_to_nothing() -> None:
+    """There may be a thousand on one machine: each of these takes longer than all else that the shim does."""
+    source = str(Path(oarsman.__file__).parents[1])
+    program = f"import sys; sys.path.insert(0, {source!r}); import oarsman.engines.hosts.core.shims.rank; "
+    words = [sys.executable, "-I", "-S", "-c", program + "print(*sys.modules)"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    slow = {"typing", "json", "re", "enum", "socket", "signal", "selectors", "contextlib", "collections", "functools"}
+    assert slow & set(done.stdout.split()) == set()
 
 
 def test_shims_start_without_site_packages() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from oarsman.engines.hosts.core import agent_lock
+from oarsman.engines.hosts.core import agent_lock, limits
 from oarsman.engines.hosts.core.host import HostNetwork
 from oarsman.engines.hosts.core.job_agent import JobAgent
 from oarsman.engines.hosts.core.job_spec import read_spec
@@ -36,6 +36,7 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
+    limits.open_more_files()  # a rank takes one
     try:
         spec = read_spec(folder)
         os.makedirs(spec.run_folder, mode=0o700, exist_ok=True)

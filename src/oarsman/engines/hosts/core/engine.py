@@ -87,6 +87,7 @@ class Watched:
         self.lost = ""  # why a machine that it was given cannot be used
         self.lost_after: datetime | None = None  # the status' `retry_at` then: with the next one it is placed anew
         self.rests = False  # it has given its room back, GPUs included, until it is prepared again
+        self.told: tuple[process.ProcessId | None, float | None] = None, None  # which job agent, and its deadline
         self.cleared: process.ProcessId | None = None  # the dead job agent we have cleared up after
         self._clock = _time_of_day()
 
@@ -150,6 +151,8 @@ class HostsEngine:
             watched.look()  # it may have noted the end of the job between our look and its own end
         if seen.agent is not None and not alive and not seen.ended and watched.cleared != seen.agent:
             await self._clear_up(job.uid, watched)
+        if alive:
+            await self._tell_deadline(assignment, watched)
         launcher, workers = _launcher_member(assignment, seen, alive), _worker_members(assignment, seen, alive)
         between_runs = assignment.status.retry_at is not None or assignment.status.is_true(names.SUSPENDED)
         watched.rests = between_runs and launcher is None and not workers
@@ -202,6 +205,15 @@ class HostsEngine:
     def _clear_again(self, uid: str, watched: Watched) -> None:
         watched.cleared = None
         self._notify(uid)
+
+    async def _tell_deadline(self, assignment: Assignment, watched: Watched) -> None:
+        """The job agent keeps it by itself: our turns come late on a starved machine, or after trouble."""
+        seconds, start = assignment.job.run_policy.active_deadline_seconds, assignment.status.start_time
+        due = start.timestamp() + seconds if seconds is not None and start is not None else None
+        if watched.told != (watched.seen.agent, due) and (due is not None or watched.told[1] is not None):
+            with contextlib.suppress(RetryableError):  # an earlier version cannot; else it is tried again
+                await self._order(assignment.job, messages.KeepDeadline(due))
+                watched.told = watched.seen.agent, due
 
     async def _judge(self, assignment: Assignment, watched: Watched) -> str | None:
         """What cannot be honoured. Asked once per version of the job, and only before it has run."""

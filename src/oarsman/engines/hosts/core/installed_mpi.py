@@ -99,7 +99,7 @@ def below_its_own(launcher: str) -> str:
 def _identify(path: str, _changed: int) -> tuple[Family, str] | None:
     """Ask it. The answer is kept until the file changes."""
     try:
-        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, errors="replace")
+        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=120, errors="replace")
     except (OSError, subprocess.TimeoutExpired):
         return None
     return read_version(answer.stdout + answer.stderr)

@@ -49,6 +49,7 @@ class JobAgent:
     last_pulse: float = 0.0
     needed_at: float = 0.0  # when a launcher ran, or a supervisor listened
     ranks: Ranks = field(default_factory=Ranks)  # of the present attempt
+    deadline: float | None = None  # of the job, by the clock that its status is told by
 
     def run(self, ready: int) -> None:
         """Keep the job until told to end. `ready` is told when orders can be taken."""
@@ -57,7 +58,7 @@ class JobAgent:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         server = messages.listen(f"{self.network.run_folder}/{CONTROL}")
-        self._watch(server, lambda _: self._watch(server.accept()[0], self._serve))
+        self._watch(server, self._accept)
         self._watch(woken, process.drain)
         if self.network.heartbeat is not None:
             self._watch(self.network.heartbeat, self.hosts.take_heartbeats)
@@ -77,10 +78,18 @@ class JobAgent:
     def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
         self.selector.register(thing, selectors.EVENT_READ, callback)
 
+    def _accept(self, server: socket.socket) -> None:
+        try:
+            self._watch(server.accept()[0], self._serve)
+        except OSError as error:  # too many open files: more ranks than were planned
+            self._give_up(Text("the job agent cannot take more ranks: {why}", why=error.strerror))
+
     def _patience(self) -> float:
         pulse = self.last_pulse + _PULSE - time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
             pulse = min(pulse, self.launcher.patience(self.hosts.output_awaited()))
+        if self.deadline is not None:
+            pulse = min(pulse, self.deadline - time.time())
         return max(0.0, pulse)
 
     def _note(self, fact: Fact) -> None:
@@ -155,6 +164,8 @@ class JobAgent:
                 case messages.Publish(hosts, files):
                     self.network.publish(files, self.hosts.values())
                     self._note(journal.Published(hosts))
+                case messages.KeepDeadline(at):
+                    self.deadline = at
                 case messages.EndJob():
                     self.end()
         except Exception as error:
@@ -223,6 +234,8 @@ class JobAgent:
 
     def _tick(self) -> None:
         now = time.monotonic()
+        if self.deadline is not None and time.time() >= self.deadline:
+            self._out_of_time()
         if self.launcher is not None and self.launcher.exit is not None:
             # Leftovers of the attempt end, but not before every rank's output is on disk.
             recorded = all(rank.ended for rank in self.ranks.values())
@@ -256,7 +269,9 @@ class JobAgent:
         return time.monotonic() - host.last_seen > self.spec.silence
 
     def _was_heard_now(self, host: RunningHost) -> bool:
-        """Its answer may lie here: on a starved machine we come too late ourselves."""
+        """On a starved machine it may not have come to its answer; or that lies here, and it is us who come late."""
+        if process.wants_to_run(host.process.pid):  # asked first: once it rests, all that it had to say lies here
+            return True
         if self.network.heartbeat is not None:
             self.hosts.take_heartbeats(self.network.heartbeat)
         while host.has_news():
@@ -341,9 +356,12 @@ class JobAgent:
         self._saw_output(self.launcher.attempt)
 
     def _log_trouble(self, error: OSError) -> None:
+        self._give_up(Text("the log could not be written: {why}", why=error.strerror))
+
+    def _give_up(self, reason: str) -> None:
         if self.launcher is not None and not self.launcher.unrecorded:  # once, however much comes
             self.launcher.unrecorded = True
-            self.journal.note(journal.LogTrouble(Text("the log could not be written: {why}", why=error.strerror)))
+            self.journal.note(journal.LogTrouble(reason))
             self.hosts.sweep()
 
     def _close_stream(self, fd: int) -> None:
@@ -392,6 +410,18 @@ class JobAgent:
         if self.launcher is not None:
             self.launcher.stop(self.spec.grace)
 
+    def _out_of_time(self) -> None:
+        """The supervisor has the verdict. On a starved machine it may come long after."""
+        self.deadline = None
+        if self.launcher is not None and self.launcher.exit is None:
+            self.launcher.gave_up = True  # whatever it says when it is told to end
+        self._end_all()
+
+    def _end_all(self) -> None:
+        self._stop_launcher()
+        for name in list(self.hosts):
+            self.hosts.stop(name, self.spec.grace)
+
     def _rank_ended(self, caller: socket.socket, end: RankEnded) -> None:
         rank = self.ranks.ended(caller, end.exit)
         if rank is None:
@@ -428,6 +458,4 @@ class JobAgent:
         if self.ending:
             return
         self.ending = True
-        self._stop_launcher()
-        for name in list(self.hosts):
-            self.hosts.stop(name, self.spec.grace)
+        self._end_all()

@@ -22,6 +22,7 @@ _COUNTED = ("cpu", "nice", "nofile", "nproc", "rtprio", "rttime", "sigpending")
 _UNLIMITED = resource.RLIM_INFINITY
 # Of the others every machine has its own.
 _USUAL = {**dict.fromkeys(("as", "cpu", "data", "fsize", "rss"), _UNLIMITED), "stack": 8 << 20}
+_FILES_BESIDE = 64  # of a job agent, besides one for each rank: hosts, callers, its journal
 _MOST_CPUS = 8192  # that Linux can be built for
 
 
@@ -64,6 +65,22 @@ def apply(limits: Limits) -> None:
             hard = resource.getrlimit(number)[1]
             with contextlib.suppress(OSError, ValueError):
                 resource.setrlimit(number, (min(limits.soft[name], hard, key=_height), hard))
+
+
+def open_more_files() -> None:
+    """As many as this process may have without privileges; what is usual is meant for programs of another kind."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(OSError, ValueError):  # where more is said than can be had
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def too_few_files(ranks: int) -> str:
+    """Why so many ranks cannot be looked after; empty if they can."""
+    hard, needed = resource.getrlimit(resource.RLIMIT_NOFILE)[1], ranks + _FILES_BESIDE
+    if _height(hard) >= needed:
+        return ""
+    words = Text("{ranks} ranks need {needed} open files, and {hard} can be had (ulimit -Hn): raise it or start fewer")
+    return Text(words, ranks=ranks, needed=needed, hard=hard)
 
 
 def told(wanted: Limits, given: Limits) -> str:

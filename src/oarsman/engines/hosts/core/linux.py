@@ -131,7 +131,7 @@ def only_loopback() -> bool:
 
 
 _TRIALS = 3
-_TRIAL_SECONDS = 10
+_TRIAL_SECONDS = 60
 
 
 def probe() -> Separation:

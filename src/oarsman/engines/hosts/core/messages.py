@@ -230,11 +230,15 @@ class EndJob(NamedTuple):
     pass
 
 
+class KeepDeadline(NamedTuple):
+    at: float | None  # seconds since the epoch: what runs then is ended, whoever else is asleep; None: there is none
+
+
 class Listen(NamedTuple):
     """From now on be told of every change."""
 
 
-Order = StartHost | StopHost | StartLauncher | StopLauncher | Publish | EndJob | Listen
+Order = StartHost | StopHost | StartLauncher | StopLauncher | Publish | KeepDeadline | EndJob | Listen
 _CALL_KINDS: Mapping[str, type[Order | RankMessage]] = {
     **RANK_KINDS,
     "start-host": StartHost,
@@ -242,6 +246,7 @@ _CALL_KINDS: Mapping[str, type[Order | RankMessage]] = {
     "start-launcher": StartLauncher,
     "stop-launcher": StopLauncher,
     "publish": Publish,
+    "deadline": KeepDeadline,
     "end": EndJob,
     "listen": Listen,
 }

@@ -92,6 +92,12 @@ def stopped(pid: int) -> bool:
     return fields is not None and fields[0] in ("T", "t")
 
 
+def wants_to_run(pid: int) -> bool:
+    """Whether it has something to do, and waits for a processor or for memory to do it."""
+    fields = _stat(pid)
+    return fields is not None and fields[0] in ("R", "D")
+
+
 def descendants(root: int, without: Collection[int] = ()) -> list[int]:
     """Everything below this process, whichever group or session it moved to; not what is `without`, or below that."""
     if os.path.isdir("/proc/self"):

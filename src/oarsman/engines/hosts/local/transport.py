@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import shlex
 import shutil
@@ -22,7 +21,7 @@ import psutil
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core import cgroups, installed_mpi, linux, process, shims
+from oarsman.engines.hosts.core import cgroups, installed_mpi, limits, linux, process, shims
 from oarsman.engines.hosts.core.host_specs import SHIMMED, hand_out_gpus
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Separation, find_spec, replace_file, write_spec
@@ -51,6 +50,8 @@ class LocalTransport:
         job, folder = assignment.job, assignment.folder
         for reason in host_spec.all_refusals(job, folder=folder, separation=self._separation):
             return reason
+        if too_many := limits.too_few_files(job.slots):
+            return too_many
         if not folder.is_dir():
             return Text("the folder it was submitted from is gone: {folder}", folder=folder)
         return _explain_absence(assignment) if _mpi(assignment) is None else None
@@ -83,7 +84,7 @@ class LocalTransport:
             needed.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name, host in spec.hosts.items():
             assert isinstance(host, LocalHostSpec)
-            replace_file(f"{run_folder}/e/{name}", json.dumps(host.own))
+            replace_file(f"{run_folder}/e/{name}", "\0".join(map("=".join, host.own.items())))
             for mount in host.mounts:
                 if mount.make:
                     os.makedirs(mount.source, exist_ok=True)

@@ -4,9 +4,14 @@ Each is started as a script by a bare interpreter (`python -I -S`), many times p
 can and nothing that is not in the standard library.
 """
 
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def starter() -> list[str]:

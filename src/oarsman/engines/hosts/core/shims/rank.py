@@ -12,32 +12,29 @@ third keeps the output, in a session of its own: a launcher that kills the first
 calls MPI_Abort) takes not a byte of what they wrote.
 """
 
-import contextlib
+from __future__ import annotations
+
+import _socket
 import errno
-import itertools
-import json
 import os
 import resource
-import selectors
-import signal
-import socket
+import select
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, NoReturn
 
-from oarsman.engines.hosts.core import log_lines, process
-from oarsman.engines.hosts.core.messages import (
-    ANSWERS,
-    RANKS,
-    FirstOutput,
-    RankEnded,
-    RankMessage,
-    RankStarted,
-    TakeInput,
-    connect,
-)
-from oarsman.text.sentence import Text
+from oarsman.engines.hosts.core import log_lines
+
+# One per rank: whatever is imported here is paid for a thousand times, and each of `typing`, `json`, `socket`, `signal`
+# (for its enumerations) and `contextlib` takes longer than all that is left.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Sequence
+    from json.encoder import encode_basestring_ascii as quoted
+    from typing import NoReturn
+else:
+    import _signal as signal
+    from _json import encode_basestring_ascii as quoted
 
 # rank, size, local rank, local size; the first launcher that set its rank variable started us
 _VARIABLES = (
@@ -51,24 +48,22 @@ _READ_SIZE = 1 << 16
 _LOG_TROUBLE = 74  # the usual number for a failure of input or output
 
 
-class Who(NamedTuple):
-    rank: int
-    size: int
-    local_rank: int
-    local_size: int
-    host: str
+class Who:
+    def __init__(self, rank: int, size: int, local_rank: int, local_size: int, host: str) -> None:
+        self.rank, self.size, self.local_rank, self.local_size = rank, size, local_rank, local_size
+        self.host = host
 
 
-class OutputStream(NamedTuple):
-    source: int
-    recorder: log_lines.Recorder
-    through: int | None  # also copied here
+class OutputStream:
+    def __init__(self, source: int, recorder: log_lines.Recorder, through: int | None) -> None:
+        self.source, self.recorder = source, recorder
+        self.through = through  # also copied here
 
 
 class Recording:
     """The third process: all that the program writes, until the end of it."""
 
-    def __init__(self, agent: socket.socket | None, attempt: int) -> None:
+    def __init__(self, agent: _socket.socket, attempt: int) -> None:
         self.agent = agent
         self.attempt = attempt
         self.program = 0  # its process number
@@ -86,39 +81,39 @@ class Recording:
             signal.signal(number, signal.SIG_IGN)
         status, _, ended_at = self._until_end().decode().partition(" ")
         # The first process was killed, and the program with it, if there is no word.
-        code, killed_by = process.exit_of(int(status) if status else signal.SIGKILL)
+        code, killed_by = exit_of(int(status) if status else signal.SIGKILL)
         lines = [line for stream in self.streams for line in stream.recorder.last_lines()]
         for stream in self.streams:
             self._guard(stream.recorder.finish)
         if self.trouble:
             code, killed_by = _LOG_TROUBLE, None
-        reason, at = self.trouble or self.foreign, float(ended_at) if ended_at else None
-        self.say(RankEnded(code, killed_by, lines[-40:], reason, at))
+        self.say(rank_ended(code, killed_by, lines[-40:], self.trouble or self.foreign, float(ended_at or 0) or None))
         os._exit(_LOG_TROUBLE if self.trouble else 0)
 
-    def say(self, message: RankMessage) -> None:
-        if self.agent is not None:
-            with contextlib.suppress(OSError):
-                RANKS.send(self.agent, message)
+    def say(self, message: str) -> None:
+        """As `messages` writes it, whose own words would be most of the time this shim takes."""
+        body = message.encode()
+        quietly(self.agent.sendall, len(body).to_bytes(4, "big") + body)
 
     def _until_end(self) -> bytes:
         """Record until the program has ended and all it wrote was read."""
-        selector = selectors.DefaultSelector()
-        for stream in self.streams:
-            selector.register(stream.source, selectors.EVENT_READ, stream)
-        selector.register(self.status, selectors.EVENT_READ)
+        open_streams = {stream.source: stream for stream in self.streams}
+        poll = select.poll()
+        for fd in (*open_streams, self.status):
+            poll.register(fd, select.POLLIN)
         told, deadline = b"", None
-        while len(selector.get_map()) > (1 if deadline is None else 0):
-            ready = selector.select(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        while open_streams or deadline is None:
+            ready = poll.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000)
             if not ready:
                 break
-            for key, _ in ready:
-                if key.fd == self.status:
+            for fd, _ in ready:
+                if fd == self.status:
                     told, deadline = os.read(self.status, 64), time.monotonic() + _TRICKLE_SECONDS
-                    selector.unregister(self.status)
-                elif not self._pump(key.data):
-                    selector.unregister(key.fd)
-        return told or os.read(self.status, 64)
+                    poll.unregister(fd)
+                elif not self._pump(open_streams[fd]):
+                    poll.unregister(fd)
+                    del open_streams[fd]
+        return told
 
     def _pump(self, stream: OutputStream) -> bool:
         """Move what is there; False at the end of the stream."""
@@ -131,14 +126,13 @@ class Recording:
         if not chunk:
             return False
         if self.looks_left == 50:
-            self.say(FirstOutput(True, self.attempt))
+            self.say(f'{{"output":true,"attempt":{self.attempt}}}')
         if self.looks_left:  # on the first few, see whether the program has the right MPI
             self.foreign = foreign_library(self.program)
             self.looks_left = 0 if self.foreign else self.looks_left - 1
         self._guard(lambda: stream.recorder.feed(chunk))
         if stream.through is not None:
-            with contextlib.suppress(OSError):
-                log_lines.write_all(stream.through, chunk)
+            quietly(log_lines.write_all, stream.through, chunk)
         return True
 
     def _guard(self, write: Callable[[], None]) -> None:
@@ -147,13 +141,48 @@ class Recording:
             write()
         except OSError as error:
             if not self.trouble:
+                from oarsman.text.sentence import Text
+
                 self.trouble = Text("its log could not be written: {why}", why=error.strerror)
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self.program, signal.SIGKILL)
+                quietly(os.kill, self.program, signal.SIGKILL)
+
+
+def quietly(do: Callable[..., object], *words: object) -> None:
+    """Somebody who is gone, or does not listen, is no trouble of ours."""
+    try:  # noqa: SIM105 - see above
+        do(*words)
+    except OSError:
+        pass
+
+
+def exit_of(wait_status: int) -> tuple[int, int | None]:
+    """The shell's exit number and the signal, if one ended it."""
+    code = os.waitstatus_to_exitcode(wait_status)
+    return (code, None) if code >= 0 else (128 - code, -code)
+
+
+def rank_started(who: Who, attempt: int, world: str, survives: bool) -> str:
+    """`messages.RankStarted`"""
+    place = f'"rank":{who.rank},"size":{who.size},"local":{who.local_rank},"host":{quoted(who.host)}'
+    return f'{{{place},"attempt":{attempt},"world":{quoted(world)},"survives":{"true" if survives else "false"}}}'
+
+
+def rank_ended(
+    code: int, killed_by: int | None, lines: Sequence[str], reason: str = "", at: float | None = None
+) -> str:
+    """`messages.RankEnded`"""
+    if reason:  # seldom, and a sentence that can be translated
+        import json
+
+        from oarsman.engines.hosts.core.messages import RANKS, RankEnded
+
+        return json.dumps(RANKS.to_json(RankEnded(code, killed_by, lines, reason, at)))
+    last = ",".join(map(quoted, lines))
+    return f'{{"exit":{code},"signal":{killed_by or "null"},"lines":[{last}],"at":{at or "null"}}}'
 
 
 def who_am_i() -> Who:
-    host = socket.gethostname()
+    host = _socket.gethostname()
     names = next((names for names in _VARIABLES if names[0] in os.environ), None)
     if names is None:
         return Who(0, 1, 0, 1, host)
@@ -168,24 +197,33 @@ def who_am_i() -> Who:
 def environment_of(who: Who, master: str, port: str) -> dict[str, str]:
     environment = dict(os.environ)
     # Hydra sends the launcher's variables along; what belongs to this host is put right again.
-    with contextlib.suppress(OSError, ValueError), open(f"{environment['OARSMAN_RUN']}/e/{who.host}") as file:
-        own = json.load(file)
+    try:
+        with open(f"{environment['OARSMAN_RUN']}/e/{who.host}") as file:
+            own = dict(pair.split("=", 1) for pair in file.read().split("\0"))
+    except OSError:
+        own = {}
+    if own:
         own["PATH"] = path_of_rank(environment.get("PATH", ""), own["PATH"], own["OARSMAN_MPI"])
         environment.update(own)
     numbered = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-    environment.update(zip(numbered, map(str, who[:4]), strict=True))
+    numbers = (who.rank, who.size, who.local_rank, who.local_size)
+    environment.update(zip(numbered, map(str, numbers), strict=True))
     return {"MASTER_ADDR": master, "MASTER_PORT": port, **environment}
 
 
 def foreign_library(pid: int) -> str:
     """Words about an MPI library that is not the launcher's: every rank would believe that it is alone."""
     ours, theirs = ("MPICH", "Open MPI") if "OMPI_COMM_WORLD_RANK" not in os.environ else ("Open MPI", "MPICH")
-    loaded = ""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
-        loaded = file.read()
+    try:
+        with open(f"/proc/{pid}/maps") as file:
+            loaded = file.read()
+    except OSError:
+        return ""
     libraries = {"Open MPI": "/libmpi.so.40", "MPICH": "/libmpi.so.12"}
     if libraries[theirs] not in loaded or libraries[ours] in loaded:
         return ""
+    from oarsman.text.sentence import Text
+
     template = Text("its MPI library is that of {theirs}, but the launcher is {ours}'s: each rank ran alone")
     return Text(template, theirs=theirs, ours=ours)
 
@@ -198,7 +236,10 @@ def path_of_rank(given: str, host: str, mpi: str) -> str:
     added = {mpi, f"{os.environ['OARSMAN_RUN']}/bin"}
 
     def rest(path: str) -> list[str]:
-        return list(itertools.dropwhile(added.__contains__, path.split(os.pathsep)))
+        parts = path.split(os.pathsep)
+        while parts and parts[0] in added:
+            del parts[0]
+        return parts
 
     return host if rest(given) == rest(host) else given
 
@@ -206,10 +247,12 @@ def path_of_rank(given: str, host: str, mpi: str) -> str:
 def _streams(who: Who, through: str, logs: str) -> tuple[list[OutputStream], int, int]:
     """A terminal for stdout, so that programs write line by line, and a pipe for stderr."""
     out_read, out_write = os.openpty()
-    with contextlib.suppress(ImportError):
+    try:
         import tty
 
         tty.setraw(out_write)
+    except ImportError:
+        pass
     err_read, err_write = os.pipe()
     streams = []
     for name, source, target in (("out", out_read, 1), ("err", err_read, 2)):
@@ -219,16 +262,23 @@ def _streams(who: Who, through: str, logs: str) -> tuple[list[OutputStream], int
     return streams, out_write, err_write
 
 
-def _input(agent: socket.socket | None, world: str, rank: int, through: str) -> int:
+def _input(agent: _socket.socket, world: str, rank: int, through: str) -> int:
     """What mpirun itself was given, for rank 0, and nothing for the others. Launchers are not asked to hand it on: of
     Open MPI 5's the end never comes, and of Hydra's the other ranks wait for ever."""
     if "i" in through:
         return os.dup(0)
-    if agent is not None and rank == 0 and "n" not in through:
-        with contextlib.suppress(OSError):
-            RANKS.send(agent, TakeInput(world))
-            for fd in ANSWERS.receive(agent)[1]:
-                return fd
+    if rank == 0 and "n" not in through:
+        import socket
+
+        from oarsman.engines.hosts.core.messages import ANSWERS, RANKS, TakeInput
+
+        try:
+            with socket.socket(fileno=os.dup(agent.fileno())) as asking:
+                RANKS.send(asking, TakeInput(world))
+                for fd in ANSWERS.receive(asking)[1]:
+                    return fd
+        except OSError:
+            pass
     return os.open(os.devnull, os.O_RDONLY)
 
 
@@ -238,7 +288,8 @@ def _become(argv: Sequence[str], environment: dict[str, str], given: int, out: i
         os.dup2(given, 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
-        process.restore_signals()
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)  # what is ignored would stay so
         os.execvpe(argv[0], list(argv), environment)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
@@ -258,8 +309,7 @@ def _wait_for(program: int) -> int:
 
     def forward(_number: int, _frame: object) -> None:
         while missed:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(program, missed.pop())
+            quietly(os.kill, program, missed.pop())
 
     for number in _FORWARDED:
         signal.signal(number, later)
@@ -269,7 +319,7 @@ def _wait_for(program: int) -> int:
 
 def _end_like(status: int) -> NoReturn:
     """Leave as the program left, so that the launcher sees what it would have seen without us."""
-    code, number = process.exit_of(status)
+    code, number = exit_of(status)
     if number is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own core already
         if number != signal.SIGKILL:
@@ -282,17 +332,18 @@ def _end_like(status: int) -> NoReturn:
 def main() -> None:
     attempt, world, through, master, port, survives = sys.argv[1].split(":")
     who = who_am_i()
-    agent: socket.socket | None = None
-    with contextlib.suppress(OSError):
-        agent = connect(f"{os.environ['OARSMAN_RUN']}/k")
+    agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    quietly(agent.connect, f"{os.environ['OARSMAN_RUN']}/k")
     recording = Recording(agent, int(attempt))
-    recording.say(RankStarted(who.rank, who.size, who.local_rank, who.host, int(attempt), world, survives == "1"))
+    recording.say(rank_started(who, int(attempt), world, survives == "1"))
     logs = log_lines.attempt_folder(os.environ["OARSMAN_LOGS"], int(attempt))
     try:
         recording.streams, out, err = _streams(who, through, logs)
     except OSError as error:
+        from oarsman.text.sentence import Text
+
         reason = Text("its log could not be opened: {why}", why=error.strerror)
-        recording.say(RankEnded(_LOG_TROUBLE, reason=reason))
+        recording.say(rank_ended(_LOG_TROUBLE, None, (), reason))
         os._exit(_LOG_TROUBLE)
     given = _input(agent, world, who.rank, through)
     recording.program = os.fork()
@@ -307,8 +358,7 @@ def main() -> None:
         recording.run()
     for fd in (out, err, recording.status, *(stream.source for stream in recording.streams)):
         os.close(fd)
-    if agent is not None:
-        agent.close()
+    agent.close()
     status = _wait_for(recording.program)
     os.write(tell, f"{status} {time.time()}".encode())
     os.close(tell)
