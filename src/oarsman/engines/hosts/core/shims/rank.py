@@ -45,6 +45,7 @@ _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, sign
 _FORWARD_AFTER = 0.2
 _TRICKLE_SECONDS = 0.2  # how long a program's own children may still write after it ended
 _READ_SIZE = 1 << 16
+_LARGEST_PROGRAM = 16 << 20
 _LOG_TROUBLE = 74  # the usual number for a failure of input or output
 
 
@@ -87,6 +88,8 @@ class Recording:
             self._guard(stream.recorder.finish)
         if self.trouble:
             code, killed_by = _LOG_TROUBLE, None
+        if not self.foreign and "/" in sys.argv[2]:  # one that ended at once was not seen while it wrote
+            self.foreign = foreign_library(sys.argv[2])
         self.say(rank_ended(code, killed_by, lines[-40:], self.trouble or self.foreign, float(ended_at or 0) or None))
         os._exit(_LOG_TROUBLE if self.trouble else 0)
 
@@ -128,7 +131,7 @@ class Recording:
         if self.looks_left == 50:
             self.say(f'{{"output":true,"attempt":{self.attempt}}}')
         if self.looks_left:  # on the first few, see whether the program has the right MPI
-            self.foreign = foreign_library(self.program)
+            self.foreign = foreign_library(f"/proc/{self.program}/maps")
             self.looks_left = 0 if self.foreign else self.looks_left - 1
         self._guard(lambda: stream.recorder.feed(chunk))
         if stream.through is not None:
@@ -211,16 +214,17 @@ def environment_of(who: Who, master: str, port: str) -> dict[str, str]:
     return {"MASTER_ADDR": master, "MASTER_PORT": port, **environment}
 
 
-def foreign_library(pid: int) -> str:
-    """Words about an MPI library that is not the launcher's: every rank would believe that it is alone."""
+def foreign_library(file: str) -> str:
+    """Words about an MPI library that is not the launcher's, if this file (what a process has loaded, or a program)
+    names one: every rank would believe that it is alone."""
     ours, theirs = ("MPICH", "Open MPI") if "OMPI_COMM_WORLD_RANK" not in os.environ else ("Open MPI", "MPICH")
     try:
-        with open(f"/proc/{pid}/maps") as file:
-            loaded = file.read()
+        with open(file, "rb") as opened:
+            found = opened.read(_LARGEST_PROGRAM)
     except OSError:
         return ""
-    libraries = {"Open MPI": "/libmpi.so.40", "MPICH": "/libmpi.so.12"}
-    if libraries[theirs] not in loaded or libraries[ours] in loaded:
+    libraries = {"Open MPI": b"libmpi.so.40", "MPICH": b"libmpi.so.12"}
+    if libraries[theirs] not in found or libraries[ours] in found:
         return ""
     from oarsman.text.sentence import Text
 
