@@ -12,7 +12,7 @@ from service.memory_backend import NOON, MemoryService
 
 from oarsman.client import notebook
 from oarsman.client.client import Client
-from oarsman.service.models import CauseView, HostView
+from oarsman.service.models import CauseView, HostView, JobView
 
 EVIL = "<script>alert(1)</script>\x1b[2J\"'&"
 TAGS = re.compile(r"</?(table|thead|tbody|tr|th|td|p|b|pre|div)( style='[^'<>]*')?>")
@@ -45,6 +45,15 @@ def test_nothing_a_job_says_becomes_markup(client: Client) -> None:
     assert "&lt;script&gt;" in job._repr_html_()
     assert "rank 1" in job._repr_html_()
     assert "\x1b" not in re.sub(r"(?s)<p>.*?</p>", "", job._repr_html_())
+
+
+def test_a_notebook_names_the_mpi_that_is_used_and_before_that_is_known_the_manifests(client: Client) -> None:
+    summary = client.job("pi")._seen.summary
+    assert "OpenMPI" in client.job("pi")._repr_html_()
+    view = JobView.model_construct(cause=None, mpi="MPICH 4.3.2 (/opt/mpich/bin/mpirun)")
+    shown = notebook.job_html("pi", summary, view)
+    assert "MPICH 4.3.2" in shown
+    assert "OpenMPI" not in shown
 
 
 def test_text_forms_say_what_matters_and_hold_no_control_characters(client: Client) -> None:

@@ -85,7 +85,8 @@ def _row(row: JobSummary) -> Sequence[str]:
 def job_html(key: str, summary: JobSummary | None, job: JobView | None) -> str:
     if summary is None:
         return f"<p>{escape(key)}</p>"
-    facts = [_shape(summary), summary.implementation, summary.engine, _took(summary)]
+    used = job.mpi if job is not None else ""  # the manifest's word may be a default that nobody chose
+    facts = [_shape(summary), used or summary.implementation, summary.engine, _took(summary)]
     head = f"<p><b>{escape(key)}</b> {_state(summary.state)} {escape(', '.join(f for f in facts if f))}</p>"
     if job is not None and job.cause is not None:
         return head + cause_html(job.cause)
