@@ -168,6 +168,8 @@ class Interrupted(FakeJobs):
         assert await asyncio.to_thread(self.stopped.wait, 120)
         if self.again:
             assert await asyncio.to_thread(self.over.wait, 120)
+        else:  # as a store has it: the wish is on record before it is heeded
+            yield replace(await self.get(key), status=RUNNING, stop_requested=True)
         self.over.set()
         yield replace(await self.get(key), status=a_status(names.FAILED))
 

@@ -155,9 +155,8 @@ class Foreground:
             self._whispered = kind
         if status.finished:
             self._end_lines()
-        if self._stopping and shown.stopping:  # before the supervisor has answered
-            self._todo.put(self._note_stop)
-        return False
+        # The record tells it before the supervisor has answered.
+        return self._note_stop() if self._stopping and shown.stopping else False
 
     def _interrupt(self, number: int) -> bool:
         if self.signalled is None:
