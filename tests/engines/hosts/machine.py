@@ -176,6 +176,13 @@ class Machine:
         psutil.wait_procs(remaining, timeout=PATIENCE)
         assert not self.processes(uid), [process.cmdline() for process in self.processes(uid)]
 
+    def folders_gone(self, uid: str) -> None:
+        """Of a job whose record is: that goes first."""
+        deadline = time.monotonic() + PATIENCE
+        while left := [path for path in (self.paths.job(uid), self.paths.job_run(uid)) if path.exists()]:
+            assert time.monotonic() < deadline, left
+            time.sleep(0.02)
+
     def remove_run_folder(self) -> None:
         """As a supervisor does when it leaves, unless a job agent has not removed its part of it by then."""
         deadline = time.monotonic() + PATIENCE

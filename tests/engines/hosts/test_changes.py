@@ -234,7 +234,7 @@ def test_a_time_to_live_removes_the_job_with_its_logs(machine: Machine) -> None:
         pass
     with pytest.raises(NotFoundError):
         machine.jobs.get(key)
-    assert not machine.paths.job(uid).exists()
+    machine.folders_gone(uid)
     agents = [p for p in psutil.process_iter(["cmdline"]) if uid in " ".join(p.info["cmdline"] or ())]
     assert not psutil.wait_procs(agents, timeout=PATIENCE)[1]
 
@@ -257,8 +257,7 @@ def test_deleting_a_running_job_leaves_no_process_and_no_file(machine: Machine) 
     machine.ok("delete", "gone")
     machine.ok("wait", "gone", "--for", "deleted")
     machine.nothing_left(uid)
-    assert not machine.paths.job(uid).exists()
-    assert not machine.paths.job_run(uid).exists()
+    machine.folders_gone(uid)
 
 
 def test_a_record_that_cannot_be_read_can_be_deleted(machine: Machine) -> None:

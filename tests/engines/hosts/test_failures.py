@@ -190,7 +190,7 @@ def test_a_job_whose_agent_was_killed_can_be_deleted_while_it_is_tried_again(mac
     uid = machine.uid(key)
     machine.ok("delete", "agent")
     machine.nothing_left(uid)
-    assert not machine.paths.job(uid).exists()
+    machine.folders_gone(uid)
 
 
 def test_supervisor_and_job_agent_killed_together_leave_nothing(machine: Machine) -> None:
@@ -220,8 +220,7 @@ def test_what_a_supervisor_killed_while_deleting_left_goes_with_the_next_one(mac
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(seen.agent.pid).wait(PATIENCE)
     machine.nothing_left(uid)
-    assert not machine.paths.job(uid).exists()
-    assert not machine.paths.job_run(uid).exists()
+    machine.folders_gone(uid)
 
 
 @pytest.mark.parametrize("mpi", MPIS)
