@@ -142,6 +142,19 @@ def test_a_job_can_be_suspended_and_resumed(machine: Machine) -> None:
     machine.nothing_left(uid)
 
 
+def test_a_job_that_is_resumed_while_its_hosts_still_go_waits_for_new_ones(machine: Machine) -> None:
+    """What its ranks do when they are asked to end takes its time."""
+    program = "trap '' TERM; echo begun; until [ -e go ]; do sleep 0.1; done"
+    key = machine.submit(mpijob("back", ["mpirun", "-n", "1", "sh", "-c", program], workers=1))
+    machine.until_ranks(key, 1)
+    machine.jobs.suspend(key)
+    machine.until(key, lambda status: status.is_true(names.SUSPENDED) and status.worker.active == 0)
+    machine.jobs.resume(key)
+    (machine.folder / "go").touch()
+    status = machine.until_finished(key).status
+    assert [attempt.outcome for attempt in status.attempts] == ["Suspended", "Succeeded"], status.cause
+
+
 def test_a_job_born_suspended_starts_nothing(machine: Machine) -> None:
     key = machine.submit(mpijob("born", ["mpirun", "-n", "2", "hostname"], run_policy={"suspend": True}))
     machine.until(key, lambda s: s.is_true(names.SUSPENDED))

@@ -371,7 +371,15 @@ def _worker_member(host: HostSeen, agent_alive: bool) -> Member:
     if host.down_at is None and agent_alive:
         phase = Phase.RUNNING if host.up else Phase.PENDING
         why = "" if host.up else host.trouble or Text("it is still starting")
-        return Member(name=name, index=index, phase=phase, ready=host.up, started_at=made_at, not_ready_because=why)
+        return Member(
+            name=name,
+            index=index,
+            phase=phase,
+            ready=host.up,
+            terminating=host.ending,
+            started_at=made_at,
+            not_ready_because=why,
+        )
     return Member(
         name=name,
         index=index,

@@ -156,6 +156,8 @@ class JobAgent:
                 case messages.StartHost(host):
                     self._start_host(host)
                 case messages.StopHost(host):
+                    if host in self.hosts:
+                        self._note(journal.HostEnding(host))
                     self.hosts.stop(host, self.spec.grace)
                 case messages.StartLauncher(attempt):
                     self._start_launcher(attempt)

@@ -47,6 +47,10 @@ class HostTrouble(NamedTuple):
     reason: str
 
 
+class HostEnding(NamedTuple):
+    host: str  # it was asked to
+
+
 class HostDown(NamedTuple):
     host: str
     reason: str  # empty: it was asked to end
@@ -106,7 +110,7 @@ class LogTrouble(NamedTuple):
     reason: str
 
 
-HostFact = HostMade | HostUp | HostTrouble | HostDown | HostGone
+HostFact = HostMade | HostUp | HostTrouble | HostEnding | HostDown | HostGone
 LauncherFact = LauncherStarted | LauncherEnded | LauncherGone
 RankFact = WorldStarted | RankStarted | RankEnd | RankLines
 Fact = AgentStarted | AgentEnded | HostFact | LauncherFact | RankFact | Published | OutputBegan | LogTrouble
@@ -118,6 +122,7 @@ _FACTS = Codec[Fact](
         "host-made": HostMade,
         "host-up": HostUp,
         "host-trouble": HostTrouble,
+        "host-ending": HostEnding,
         "host-down": HostDown,
         "host-gone": HostGone,
         "launcher-start": LauncherStarted,

@@ -24,6 +24,7 @@ class HostSeen:
     process: ProcessId
     made_at: datetime
     up: bool = False
+    ending: bool = False  # it was asked to, and takes its time
     down_at: datetime | None = None
     trouble: str = ""  # why it is down, or why it does not come up; empty when it was asked to end
     trouble_at: datetime | None = None  # it is ended for it a moment later, and its ranks with it
@@ -113,6 +114,8 @@ class Seen:
                     host.up, host.down_at = False, when
                     if host.launcher and self.launcher is not None and self.launcher.exit is None:
                         self.launcher.host_lost, self.launcher.host_lost_at = fact.reason, when
+            case journal.HostEnding() if fact.host in self.hosts:
+                self.hosts[fact.host].ending = True
             case journal.HostDown() if fact.host in self.hosts:
                 host = self.hosts[fact.host]
                 host.trouble = host.trouble or fact.reason
