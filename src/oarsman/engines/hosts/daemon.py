@@ -43,7 +43,7 @@ def main() -> None:
         if spec.elsewhere:
             from oarsman.engines.hosts.ssh.host import SshHostNetwork
 
-            network: HostNetwork = SshHostNetwork(spec)
+            network: HostNetwork = SshHostNetwork(spec, folder)
         else:
             network = LocalHostNetwork(spec)
         network.open()

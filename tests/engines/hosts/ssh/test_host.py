@@ -41,6 +41,7 @@ class JobAgent:
             spec=an_ssh_host(ssh=ssh),
             socket_path=str(folder / "s"),
             run_folder=str(folder),
+            job_folder=str(folder),
             agent=other,
         )
 

@@ -42,6 +42,16 @@ def nodes(submitter: SshMachine, key: str) -> list[str]:
     return sorted(submitter.rank_lines(key))
 
 
+def test_ranks_that_are_launched_after_the_job_was_scaled_up_run_on_its_new_host(submitter: SshMachine) -> None:
+    two = 'until [ "$(grep -c . "$OMPI_MCA_orte_default_hostfile")" = 2 ]; do sleep 0.1; done'
+    document = mpijob("grown", ["sh", "-c", f"{two}; exec mpirun hostname"], workers=1, slots=2)
+    key = submitter.submit(document)
+    submitter.until(key, runs)
+    submitter.jobs.scale(key, 2)
+    succeeded(submitter, key)
+    assert nodes(submitter, key) == ["node1", "node1", "node2", "node2"]
+
+
 # -- room ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("workers", "slots", "wanted"), [(5, 2, ("10 slots", "8")), (1, 3, ("3 slots",))], ids=["rack", "host"]

@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
-from oarsman.engines.hosts.core.job_spec import HostSpec, SshHostSpec
+from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, SshHostSpec, read_spec
 from oarsman.engines.hosts.core.messages import (
     Alive,
     Emptied,
@@ -65,6 +65,7 @@ class SshCommand(Command):
 class RemoteHost(Host[SshCommand]):
     spec: SshHostSpec
     run_folder: str
+    job_folder: str
     up: bool = False
     connection: Connection | None = None
     unfit: str = ""  # why the machine itself says it cannot serve
@@ -159,6 +160,7 @@ class RemoteHost(Host[SshCommand]):
 
     def _take_files(self) -> None:
         """hostfile and its kin, as they are now, to where the launcher looks for them."""
+        self._know_hosts()
         folder = f"{self.run_folder}/etc/mpi"
         for name in sorted(os.listdir(folder)) if self.up else ():
             with contextlib.suppress(OSError), open(f"{folder}/{name}") as file:
@@ -166,6 +168,14 @@ class RemoteHost(Host[SshCommand]):
                 self.unwritten.add(str(self.written))
                 mode = "755" if name.endswith(".sh") else "644"
                 self._order("write", str(self.written), f"etc/mpi/{name}", mode, scripts.packed(file.read()))
+
+    def _know_hosts(self) -> None:
+        """A launcher's: the job may have been scaled since."""
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            now = read_spec(self.job_folder).hosts[self.name] if self.spec.launch is not None else None
+            if isinstance(now, SshHostSpec):
+                self.spec = self.spec._replace(launch=now.launch, aliases=now.aliases)
+                self.remote_commands.aliases = now.aliases
 
     # -- what the machine says -----------------------------------------------------------------------------
     def _is_up(self, port: str) -> None:
@@ -338,6 +348,10 @@ _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
 
 
 class SshHostNetwork(HostNetwork):
+    def __init__(self, spec: JobSpec, job_folder: str) -> None:
+        super().__init__(spec)
+        self._job_folder = job_folder
+
     def open(self) -> None:
         """Each rank has a connection and its logs, and all are open here: as many as we may have, not as is usual."""
         super().open()
@@ -358,8 +372,14 @@ class SshHostNetwork(HostNetwork):
             for fd in close:
                 os.close(fd)
             os.setsid()
-            path, folder = self.socket_path(name), self.run_folder
-            RemoteHost(name=name, spec=spec, socket_path=path, run_folder=folder, agent=channel).run()
+            RemoteHost(
+                name=name,
+                spec=spec,
+                socket_path=self.socket_path(name),
+                run_folder=self.run_folder,
+                job_folder=self._job_folder,
+                agent=channel,
+            ).run()
         except BaseException as error:
             report_failure(channel, error)
         os._exit(1)
