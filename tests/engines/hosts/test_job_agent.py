@@ -116,6 +116,29 @@ def test_a_launcher_that_ended_by_itself_keeps_its_exit_while_its_output_trickle
     assert end.code == 3
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("application called MPI_Abort(MPI_COMM_WORLD, 42) - process 0", [(137, 9)]),
+        ("application called MPI_Abort(MPI_COMM_WORLD, 42) - process 1", []),
+        ("last words", []),
+    ],
+)
+def test_a_rank_elsewhere_that_was_killed_for_its_abort_together_with_who_would_tell_has_ended(
+    stage: Stage, said: str, told: list[tuple[int, int]]
+) -> None:
+    stage.agent.spec = stage.agent.spec._replace(transport="ssh")
+    logs = stage.folder / "logs" / "attempt-1"
+    logs.mkdir(parents=True)
+    (logs / "rank-0.err").write_text(f"{said}\n")
+    RESULTS.send(stage.launcher, Exited(42))
+    stage.turn()
+    assert stage.agent.launcher is not None
+    stage.agent.launcher.swept = True
+    stage.agent._launcher_done(stage.agent.launcher)
+    assert [(fact.code, fact.signal) for fact in stage.facts() if isinstance(fact, RankEnd)] == told
+
+
 @pytest.fixture
 def far(stage: Stage) -> Iterator[socket.socket]:
     """The channel of a host elsewhere, which hands on what its ranks write; the launcher and its rank have ended."""

@@ -399,13 +399,22 @@ class JobAgent:
         self._settle()
         launcher.close()
         if self.spec.elsewhere:  # the ends of ranks are told at once, what they wrote before comes later
-            for rank in [each for each in self.ranks.values() if each.failed]:
-                if lines := self._last_lines(rank):
-                    self.journal.note(journal.RankLines(*rank.key, lines[-40:]))
+            for rank in [each for each in self.ranks.values() if each.failed or not each.ended]:
+                self._last_words(rank, self._last_lines(rank)[-40:])
         self.launcher = None
         code, number = launcher.result()
         memory = self.hosts.memory_killed(self.spec.launcher_host)
         self._note(journal.LauncherEnded(launcher.attempt, code, number, memory, launcher.lines[-60:]))
+
+    def _last_words(self, rank: Rank, lines: list[str]) -> None:
+        """Hydra kills a rank that calls MPI_Abort, and at times whoever would have told its end with it."""
+        from oarsman.status import mpirun_words  # most jobs end well
+
+        if rank.failed and lines:
+            self.journal.note(journal.RankLines(*rank.key, lines))
+        elif not rank.ended and mpirun_words.abort_code(lines, rank.facts.rank) is not None:
+            killed = (128 + signal.SIGKILL, int(signal.SIGKILL))
+            self.journal.note(journal.RankEnd(*rank.key, *killed, False, lines, "", None))
 
     def _stop_launcher(self) -> None:
         self.waiting_attempt = None
