@@ -172,6 +172,12 @@ def failed(ranks: tuple[RankReport, ...], words: str, code: int = 1) -> causes.C
     return causes.of_failed_launcher(JOB, Observed(ranks=ranks, launcher_lines=tuple(words.splitlines())), launcher)
 
 
+@pytest.mark.parametrize(("words", "first"), [(MPICH, 0), (OPENMPI5_CODE, 1)])
+def test_whom_hydra_kills_for_a_rank_that_was_terminated_is_not_the_cause(words: str, first: int) -> None:
+    """Open MPI terminates the others, Hydra kills them."""
+    assert failed((ended(0, 143, 1), ended(1, 137, 1.1)), words).rank == first
+
+
 def test_the_rank_that_called_abort_is_the_cause_even_if_another_was_gone_sooner() -> None:
     cause = failed((ended(0, 14, 1), ended(1, 7, 2)), OPENMPI5_ABORT, code=7)
     assert (cause.rank, cause.exit_code) == (1, 7)

@@ -44,7 +44,8 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
     aborted = _who_aborted(named, seen)
     if named is not None and named.aborted and aborted is None and not lost:
         return _named(job, named, seen)  # it was ended before it could report; the others only followed
-    rank = aborted or first_failure(seen.ranks, mpirun_words.lost_their_peers(seen.launcher_lines))
+    lost_peers = mpirun_words.lost_their_peers(seen.launcher_lines)
+    rank = aborted or first_failure(seen.ranks, lost_peers, by_hydra=mpirun_words.is_hydra(seen.launcher_lines))
     if named is not None and named.unfinalized and not lost and (rank is None or _followed(rank)):
         return _named(job, named, seen)
     gone = _first_lost(lost, before=rank)
@@ -75,8 +76,13 @@ def of_lost_worker(seen: Observed, lost: Sequence[Lost]) -> Cause:
     return _lost(lost[0], seen)
 
 
-def first_failure(ranks: Sequence[RankReport], followers: Collection[int] = ()) -> RankReport | None:
-    """The rank whose failure came first. Those terminated because of it, and its `followers`, are not the cause."""
+def first_failure(
+    ranks: Sequence[RankReport], followers: Collection[int] = (), *, by_hydra: bool = False
+) -> RankReport | None:
+    """The rank whose failure came first. Those terminated because of it, and its `followers`, are not the cause.
+
+    by_hydra: the launcher is Hydra, which kills the others where Open MPI terminates them.
+    """
     failed = [r for r in ranks if r.exit is not None and (r.exit.code != 0 or r.reason)]
     failed.sort(key=lambda r: (r.finished_at or _LATE, _followed(r), r.rank))
     failed = [r for r in failed if r.rank not in followers] or failed
@@ -88,7 +94,7 @@ def first_failure(ranks: Sequence[RankReport], followers: Collection[int] = ()) 
     first = failed[0]
     if not _followed(first):
         return first
-    by_itself = next((r for r in failed if not _followed(r)), first)
+    by_itself = next((r for r in failed if not (_followed(r) or (by_hydra and _killed_by_nobody_known(r)))), first)
     known = first.finished_at is not None and by_itself.finished_at is not None
     later = (by_itself.finished_at or _LATE) - (first.finished_at or _LATE) > _SKEW
     return first if known and later else by_itself
