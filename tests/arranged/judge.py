@@ -9,15 +9,16 @@ from typing import Any
 
 from oarsman.backends.base import LogQuery
 from oarsman.job.state import Cause, Status
-from oarsman.status import exits, known_errors, words
+from oarsman.status import known_errors, words
 
 from . import meanwhile
 from .cases import Blame, Case
 from .site import Site
 
-HINTS = {
-    **{known.name: known.hint for known in known_errors.KNOWN},
-    "not-executable": exits._CODE_HINTS[126],
+# Where a hint names somebody: {host} is that of the cause, {python} what the ranks were started with.
+HINTS = {known.name: str(known.hint) for known in known_errors.KNOWN} | {
+    "python-module": "install arranged_nowhere in the Python that ran on {host}, with {python} -m pip",
+    "missing-there": "{host} lacks the program, {others} started it: install it there as well, at the same path",
 }
 
 
@@ -92,9 +93,16 @@ def _of_the_cause(whose: str, case: Case, cause: Cause | None, blame: Blame | No
     yield from _told(f"{whose}exit code", cause.exit_code, blame.code)
     yield from _told(f"{whose}signal", cause.signal, blame.signal)
     yield from _told(f"{whose}memory limit hit", cause.memory_limit_hit, False)
-    yield from _told(f"{whose}hint", cause.hint, HINTS[blame.hint] if blame.hint else None)
+    yield from _of_the_hint(whose, case, cause, blame)
     if blame.says not in cause.summary:
         yield f"{whose}summary: {cause.summary!r} does not say {blame.says!r}"
+
+
+def _of_the_hint(whose: str, case: Case, cause: Cause, blame: Blame) -> Iterator[str]:
+    others = (f"{case.name}-worker-{worker}" for worker in range(case.workers) if worker != case.worker)
+    about = {"host": cause.host, "python": next(iter(case.command), ""), "others": ", ".join(others)}
+    hints = [HINTS[name].format(**about) for name in blame.hint.split(" or ")] if blame.hint else [None]
+    yield from _one_of(f"{whose}hint", cause.hint, hints)
 
 
 def _of_the_command(case: Case, exit_status: int | None) -> Iterator[str]:

@@ -128,7 +128,7 @@ def missing_there(draw: Draw, place: str, mpi: str) -> Case:
     """Each worker is on a host of its own; one of these lacks the program."""
     shape = replace(draw.shape(place, mpi), in_foreground=False, on_victims=True, workers=2, slots=2, ranks=4)
     worker = draw.randrange(2)
-    blame = Blame(ranks=(2 * worker, 2 * worker + 1), code=127, hint="command-not-found")
+    blame = Blame(ranks=(2 * worker, 2 * worker + 1), code=127, hint="missing-there or command-not-found")
     job = replace(shape, command=("/home/rower/arranged", "train.py"), meanwhile="install-elsewhere", worker=worker)
     return replace(job, expected=fails(blame))
 
@@ -157,6 +157,23 @@ def two_worlds(draw: Draw, place: str, mpi: str) -> Case:
 
 
 # -- input, output, limits ------------------------------------------------------------------------------------
+def standard_input(draw: Draw, place: str, mpi: str) -> Case:
+    """Rank 0 of a job in the foreground reads it to its end; everybody else reads its end at once."""
+    shape, size = draw.shape(place, mpi), draw.choice((0, 1, 1000, 300_000))
+    given = size if shape.in_foreground else 0
+    said = {rank: [f"read {given if rank == 0 else 0}"] for rank in range(shape.ranks)}
+    counts = ("sh", "-c", "echo read $(wc -c)")
+    return replace(shape, command=counts, stdin="x" * size, expected=Expected(lines=said))
+
+
+def progress(draw: Draw, place: str, mpi: str) -> Case:
+    """Of a line that is written over and over, the last state is kept."""
+    shape, steps = draw.shape(place, mpi), draw.randint(2, 200)
+    bar = f'n=0; while [ $n -lt {steps} ]; do n=$((n + 1)); printf "\\r%s of {steps}" $n; done; echo; echo done'
+    said = {rank: [f"{steps} of {steps}", "done"] for rank in range(shape.ranks)}
+    return replace(shape, command=("sh", "-c", bar), expected=Expected(lines=said))
+
+
 def limits(draw: Draw, place: str, mpi: str) -> Case:
     shape = replace(draw.shape(place, mpi), in_foreground=True)
     stack, files = 1024 * draw.randint(2, 16), draw.randint(300, 900)
@@ -286,6 +303,8 @@ KINDS: Final[dict[str, tuple[Kind, str]]] = {
     "not-executable": (not_executable, ""),
     "two-worlds": (two_worlds, ""),
     "two-worlds-too": (two_worlds, ""),
+    "standard-input": (standard_input, ""),
+    "progress": (progress, ""),
     "limits": (limits, names.LOCAL),  # hosts of an inventory are used as they are
     "killed-rank": (killed_rank, names.LOCAL),
     "lost-host": (lost_host, ""),

@@ -115,7 +115,8 @@ def _on_one_line(lines: Sequence[str]) -> str:
 
 def is_hydra(lines: Sequence[str]) -> bool:
     """Whether the launcher's words are those of MPICH's or Intel MPI's."""
-    return any(_HYDRA_SAYS.match(line) or "BAD TERMINATION OF ONE OF YOUR" in line for line in lines)
+    begins = ("[mpiexec@", "[proxy:")
+    return any(line.startswith(begins) or "BAD TERMINATION OF ONE OF YOUR" in line for line in lines)
 
 
 def tells_of_a_rank(lines: Sequence[str]) -> bool:
