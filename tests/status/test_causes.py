@@ -178,6 +178,17 @@ def test_whom_hydra_kills_for_a_rank_that_was_terminated_is_not_the_cause(words:
     assert failed((ended(0, 143, 1), ended(1, 137, 1.1)), words).rank == first
 
 
+def test_a_rank_that_was_terminated_first_and_that_the_launcher_blames_is_the_cause() -> None:
+    """One that Open MPI ends for it may be killed, if it does not end soon enough."""
+    words = "mpirun noticed that process rank 1 with PID 7 on node pi-worker-1 exited on signal 15 (Terminated)."
+    cause = failed((ended(0, 137, 1.5), ended(1, 143, 1)), words)
+    assert (cause.rank, cause.signal) == (1, 15)
+
+
+def test_a_rank_that_was_terminated_was_not_left_alone_by_one_that_ended_well() -> None:
+    assert failed((ended(0, 0, 1), ended(1, 143, 2)), "").hint is None
+
+
 def test_the_rank_that_called_abort_is_the_cause_even_if_another_was_gone_sooner() -> None:
     cause = failed((ended(0, 14, 1), ended(1, 7, 2)), OPENMPI5_ABORT, code=7)
     assert (cause.rank, cause.exit_code) == (1, 7)

@@ -44,8 +44,12 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
     aborted = _who_aborted(named, seen)
     if named is not None and named.aborted and aborted is None and not lost:
         return _named(job, named, seen)  # it was ended before it could report; the others only followed
-    lost_peers = mpirun_words.lost_their_peers(seen.launcher_lines)
-    rank = aborted or first_failure(seen.ranks, lost_peers, by_hydra=mpirun_words.is_hydra(seen.launcher_lines))
+    rank = aborted or first_failure(
+        seen.ranks,
+        mpirun_words.lost_their_peers(seen.launcher_lines),
+        blamed=named.rank if named else None,
+        by_hydra=mpirun_words.is_hydra(seen.launcher_lines),
+    )
     if named is not None and named.unfinalized and not lost and (rank is None or _followed(rank)):
         return _named(job, named, seen)
     gone = _first_lost(lost, before=rank)
@@ -77,11 +81,16 @@ def of_lost_worker(seen: Observed, lost: Sequence[Lost]) -> Cause:
 
 
 def first_failure(
-    ranks: Sequence[RankReport], followers: Collection[int] = (), *, by_hydra: bool = False
+    ranks: Sequence[RankReport],
+    followers: Collection[int] = (),
+    *,
+    blamed: int | None = None,
+    by_hydra: bool = False,
 ) -> RankReport | None:
     """The rank whose failure came first. Those terminated because of it, and its `followers`, are not the cause.
 
-    by_hydra: the launcher is Hydra, which kills the others where Open MPI terminates them.
+    blamed: whom the launcher says it was. by_hydra: the launcher is Hydra, which kills the others where Open MPI
+    terminates them.
     """
     failed = [r for r in ranks if r.exit is not None and (r.exit.code != 0 or r.reason)]
     failed.sort(key=lambda r: (r.finished_at or _LATE, _followed(r), r.rank))
@@ -92,7 +101,7 @@ def first_failure(
     if called_abort is not None:
         return called_abort
     first = failed[0]
-    if not _followed(first):
+    if not _followed(first) or first.rank == blamed:
         return first
     by_itself = next((r for r in failed if not (_followed(r) or (by_hydra and _killed_by_nobody_known(r)))), first)
     known = first.finished_at is not None and by_itself.finished_at is not None
@@ -226,7 +235,9 @@ def _hosts_that_ran(rank: RankReport, seen: Observed) -> list[str]:
 
 def _left_alone(rank: RankReport, seen: Observed) -> str | None:
     """Of a rank whose peer was gone: which one had ended before, and well as it seemed."""
-    if not _followed(rank) and rank.rank not in mpirun_words.lost_their_peers(seen.launcher_lines):
+    if not mpirun_words.lost_its_peer(rank.last_lines) and rank.rank not in mpirun_words.lost_their_peers(
+        seen.launcher_lines
+    ):
         return None
     by_then = rank.finished_at or _LATE
     well = (r.rank for r in seen.ranks if r.exit == Exit(code=0) and (r.finished_at or _LATE) < by_then)
