@@ -147,7 +147,9 @@ def two_worlds(draw: Draw, place: str, mpi: str) -> Case:
     failing, code, strict = draw.choice((0, 1, None)), draw.choice((2, 3, 42)), draw.random() < 0.5
     rank = draw.randrange(sizes[failing]) if failing is not None else 0
     worlds = [("sh", "-c", f"echo world {number} of {size}") for number, size in enumerate(sizes)]
-    if failing is not None:
+    if failing == 0 and not strict:  # the others end: a world that hangs is ended with the whole script
+        worlds[0] = ("sh", "-c", f'[ "$RANK" != {rank} ] || exit {code}')
+    elif failing is not None:
         worlds[failing] = either(draw, rank, f"os._exit({code})", f"exit {code}")
     lines = [f"mpirun -n {size} {shlex.join(world)}" for size, world in zip(sizes, worlds, strict=True)]
     script = "\n".join([*(["set -e"] if strict else []), *lines])
