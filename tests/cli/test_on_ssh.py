@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oarsman import backends, names
-from oarsman.backends.base import Amounts, Fit, Preview
+from oarsman.backends.base import Amounts, Fit, JobRecord, Preview
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
@@ -188,6 +190,26 @@ def test_submit_says_what_the_job_waits_for(jobs: FakeJobs, manifest: str) -> No
     assert (result.exit_code, result.stdout) == (0, "pi\n")
     assert "pi: waiting for its hosts: no host can be used now\n" in result.stderr
     assert on_ssh(jobs, "submit", "-q", "--replace", manifest).stderr == ""
+
+
+class Slow(FakeJobs):
+    closed = False
+
+    async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:  # noqa: ASYNC109
+        try:
+            async for record in super().watch(key, timeout=timeout):
+                yield record
+        finally:
+            await asyncio.sleep(0.2)
+            self.closed = True
+
+
+@pytest.mark.parametrize("words", [["submit"], ["submit", "--wait"], ["run"]])
+def test_who_has_seen_enough_of_a_job_leaves_nothing_open_behind(manifest: str, words: list[str]) -> None:
+    """What is still being closed while the command ends complains on the terminal."""
+    jobs = Slow(story=(without_hosts("its hosts are being asked", 0), RUNNING, SUCCEEDED), silent=True)
+    assert on_ssh(jobs, *words, manifest).exit_code == 0
+    assert jobs.closed
 
 
 @pytest.mark.parametrize("words", [["wait", "pi", "--for", "succeeded"], ["logs", "-f", "pi"]])

@@ -11,7 +11,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -227,13 +227,15 @@ class Foreground:
             self._todo.put(partial(_throw, error))
 
     def _watch(self) -> None:
-        service = self.session.service
-        for view in self.session.iterate(service.watch(self.key)):
-            shown = ShownJob.of(view)
-            self._todo.put(partial(self._see, shown))
-            if shown.status.finished:
-                return
-        self._todo.put(self._miss)
+        last: Callable[[], bool | None] = self._miss
+        with closing(self.session.iterate(self.session.service.watch(self.key))) as views:
+            for view in views:
+                shown = ShownJob.of(view)
+                if shown.status.finished:
+                    last = partial(self._see, shown)
+                    break
+                self._todo.put(partial(self._see, shown))
+        self._todo.put(last)  # when nothing is open any more: the command may end at once
 
     def _bring_lines(self) -> None:
         """Attempt after attempt, each asked for by number: no line twice, none skipped."""

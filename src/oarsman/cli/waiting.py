@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -161,11 +161,12 @@ class Reasons:
 def watched(session: Session, changes: AsyncGenerator[JobView, None]) -> Iterator[ShownJob]:
     """The job whenever it has changed, after what it waits for was said."""
     reasons = Reasons()
-    for view in session.iterate(changes):
-        shown = ShownJob.of(view)
-        for text in reasons.news(shown):
-            session.note(text)
-        yield shown
+    with closing(session.iterate(changes)) as views:
+        for view in views:
+            shown = ShownJob.of(view)
+            for text in reasons.news(shown):
+                session.note(text)
+            yield shown
 
 
 # -- the line that says so, until the first output -----------------------------------------------------
