@@ -179,15 +179,17 @@ class StoredBackend(Edits):
         return "ssh"
 
     def _may_fit(self, job: Job, engine: str) -> None:
-        """Refuses what could not start even if nothing else ran. No host is asked for this: what is not known of one
-        is no reason, and is found out when the job is to start."""
+        if why := self._never_fits(job, engine):
+            raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
+
+    def _never_fits(self, job: Job, engine: str) -> str:
+        """Why it could not start even if nothing else ran. No host is asked for this: what is not known of one is no
+        reason, and is found out when the job is to start."""
         asks_nothing = engine != "ssh" and not any(asked_by(job).values())
         if asks_nothing or not job.is_ours:
-            return
+            return ""
         machines, rules = self._site(job, engine)
-        why = queue.Room(machines, (), rules).impossible(rules.gang_of(job, datetime.now(UTC), machines))
-        if why:
-            raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
+        return queue.Room(machines, (), rules).impossible(rules.gang_of(job, datetime.now(UTC), machines))
 
     def _site(self, job: Job, engine: str) -> tuple[Sequence[Machine], queue.SiteRules]:
         """The machines that it is for, as far as they are known here."""
@@ -231,7 +233,12 @@ class StoredBackend(Edits):
             document = merged(stored.document, edit(dict(stored.document)))
             if document == stored.document:
                 return stored
-            job_from_document(document)
+            job = job_from_document(document)
+            grows = job.workers > job_checked_before(stored.document).workers
+            if why := self._never_fits(job, stored.engine) if grows else "":
+                raise UserError(
+                    Text("{key} can never have {workers} workers: {why}", key=key, workers=job.workers, why=why)
+                )
             return self._store.change_document(key, document, expected_generation=stored.generation)
 
         return await self._told(asyncio.create_task(asyncio.to_thread(change)))

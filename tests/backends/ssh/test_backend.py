@@ -51,6 +51,19 @@ def test_a_job_keeps_the_hosts_it_was_submitted_for(rack: SshBackend, tmp_path: 
     assert record.job.annotation(names.ANNOTATION_INVENTORY) == str(tmp_path / "hosts")
 
 
+def test_a_job_that_grows_beyond_all_hosts_is_refused_and_stays_as_it_is(rack: SshBackend) -> None:
+    wanted = document()
+    replicas = wanted["spec"]["mpiReplicaSpecs"]
+    replicas["Worker"] = {"replicas": 1, "template": {"spec": {"containers": [{"name": "w"}]}}}
+    rack.submit(wanted, environment={}, folder=HERE)
+    assert rack.scale("default/pi", 4).job.workers == 4
+    with pytest.raises(UserError, match=r"^default/pi can never have 5 workers: asks for 5 slots") as refused:
+        rack.scale("default/pi", 5)
+    assert refused.value.exit_code == 2
+    assert rack.get("default/pi").job.workers == 4
+    assert rack.scale("default/pi", 2).job.workers == 2
+
+
 def test_a_job_of_hosts_goes_there_again_through_the_door_of_this_machine(
     rack: SshBackend, machine: LocalBackend
 ) -> None:
