@@ -15,7 +15,8 @@ from ..machine import mpijob
 from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(400)]
-CODE = [pytest.param({}, id="copied"), pytest.param({names.ANNOTATION_CODE: "none"}, id="not-copied")]
+NO_CODE = {names.ANNOTATION_CODE: "none"}
+CODE = [pytest.param({}, id="copied"), pytest.param(NO_CODE, id="not-copied")]
 
 
 @pytest.fixture
@@ -88,3 +89,16 @@ def test_a_job_that_needs_a_host_that_is_away_says_so_and_keeps_nobody_out(
     gone.undo()
     assert machine.until_finished(large).status.is_true(names.SUCCEEDED)
     assert len(machine.rank_lines(large)) == 8
+
+
+def test_a_host_whose_disk_is_full_gets_no_job_until_there_is_room(machine: SshMachine, rack: Rack) -> None:
+    full = rack.host("node1").faults.full_disk("/tmp")
+    machine.write_inventory("hosts.yaml")  # hosts are asked again
+    key = machine.submit(mpijob("moved", ["mpirun", "hostname"], workers=1, slots=2, annotations=NO_CODE))
+    assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
+    assert machine.rank_lines(key) == ["node2", "node2"]
+    large = machine.submit(mpijob("large", ["mpirun", "hostname"], workers=4, slots=2, annotations=NO_CODE))
+    told = "node1: the disk is full: less than 1 MiB is free for /tmp"
+    machine.until(large, lambda status: any(told in condition.message for condition in status.conditions))
+    full.undo()
+    assert machine.until_finished(large).status.is_true(names.SUCCEEDED), machine.log_of(large)

@@ -211,6 +211,8 @@ if ! trouble=$(own_base 2>&1); then
     exit 1
 fi
 if ! trouble=$(prepare 2>&1); then
+    room=$(df -Pk "${BASE%/*}" 2>/dev/null | sed -n '$p' | { read -r _ _ _ free _ && echo "$free"; }) # few shells say why
+    [ "${room:-64}" -ge 64 ] || trouble="the disk is full: nothing more can be written to ${BASE%/*}"
     echo "failed $RUN $trouble" | head -n 1
     clear_away
     exit 1

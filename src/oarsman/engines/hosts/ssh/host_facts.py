@@ -130,9 +130,13 @@ class InventoryFacts:
         if answer.trouble is not None:
             return answer.trouble
         try:
-            return probe.parse(answer.out)
+            facts = probe.parse(answer.out)
         except RetryableError as error:
             return Trouble("other", Text("{host}: {why}", host=host.name, why=error))
+        if not facts.full:
+            return facts
+        why = Text("the disk is full: less than 1 MiB is free for {folder}", folder=facts.full)
+        return Trouble("full", Text("{host}: {why}", host=host.name, why=why), Text("make room there"))
 
     def machines(self) -> list[Machine]:
         """What there is to give, in the inventory's order."""

@@ -18,6 +18,7 @@ from oarsman.job.mpi import Family
 from oarsman.text.sentence import Text
 
 PROTOCOL = "1"
+_LEAST_ROOM = 1 << 20  # bytes
 PATIENCE = 2  # seconds; a busy host may be given more
 _UP, _LOOPBACK, _POINT_TO_POINT = 0x1, 0x8, 0x10  # of the kernel's interface flags
 _Lines = Mapping[str, Sequence[Sequence[str]]]
@@ -65,6 +66,12 @@ class HostFacts:
     reached: str  # its own address, to which this connection came; empty: unknown
     rdma: tuple[str, ...]  # InfiniBand, RoCE and their like
     complete: bool  # False: something hung, and what it would have said is missing
+
+    @property
+    def full(self) -> str:
+        """The folder for which there is no room, not even for what starts a job."""
+        room = {"/tmp": self.temporary_free, self.folder: self.folder_free}
+        return next((folder for folder, free in room.items() if free is not None and free < _LEAST_ROOM), "")
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
