@@ -112,3 +112,39 @@ def test_an_answer_that_nobody_takes_for_long_does_not_silence_the_host(machine:
     document = over_all("slow", ["sh", "-c", "ssh slow-worker-1 seq 1 50000 | { sleep 6; wc -l; }"])
     document["metadata"]["annotations"]["oarsman.dev/host-silence-seconds"] = "3"
     assert lines_of(machine, document) == ["50000"]
+
+
+def test_a_host_needs_no_python_and_gets_names_and_links_of_every_kind(machine: SshMachine, rack: Rack) -> None:
+    (machine.folder / "数据 文件").write_text("found\n")
+    for name, target in (("inside", "数据 文件"), ("dangling", "nowhere"), ("outside", "/etc/hostname")):
+        (machine.folder / name).symlink_to(target)
+    program = 'cat inside "数据 文件" outside && readlink dangling'
+    with rack.host("node2").faults.without("python3"):
+        said = lines_of(machine, mpijob("bare", ["mpirun", "-n", "8", "sh", "-c", program], workers=4, slots=2))
+    assert sorted(said) == sorted(2 * [*(host.name for host in rack), *8 * ["found"], *4 * ["nowhere"]])
+
+
+def test_hosts_with_different_mpis_are_named(machine: SshMachine, rack: Rack) -> None:
+    with rack.host("node2").faults.other_mpi("openmpi5"):
+        status: Status = machine.until_finished(machine.submit(over_all("mixed", ["mpirun", "hostname"]))).status
+    assert status.cause is not None
+    assert "node1 has Open MPI 4." in status.cause.summary
+    assert "node2 has Open MPI 5." in status.cause.summary
+    assert status.cause.summary.endswith("all need the same, at the same place")
+
+
+def test_two_people_run_jobs_of_one_name_on_the_same_hosts_at_once(
+    machine: SshMachine, rack: Rack, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    with closing(SshMachine(tmp_path / "other" / "state", rack)) as other:
+        both = machine, other
+        for each in both:
+            (each.folder / "whose").write_text(f"{each.folder}\n")
+        met = f"until [ $(ls {rack.shared} | wc -l) = 16 ]; do sleep 0.1; done"
+        meet = f"touch {rack.shared}/$RANK.$(tr / _ <whose); {met}"
+        document = mpijob("twins", ["mpirun", "-n", "8", "sh", "-c", f"{meet}; cat whose"], workers=4, slots=2)
+        keys = [each.submit(document) for each in both]
+        for each, key in zip(both, keys, strict=True):
+            assert each.until_finished(key).status.is_true("Succeeded"), each.log_of(key)
+            assert each.rank_lines(key) == 8 * [str(each.folder)]
