@@ -74,7 +74,9 @@ def scale_verb(session: Session, name: str, count: int | None, workers: int | No
         session,
         [name],
         lambda service, key: service.scale(key, wanted),
-        said=t("{name} is to have {workers} workers", name="{name}", workers=wanted),
+        said=t("{name} is to have {workers} workers", name="{name}", workers=wanted)
+        if wanted != 1
+        else t("{name} is to have 1 worker", name="{name}"),
         output=output,
     )
 
