@@ -30,6 +30,18 @@ def test_lines_carry_rank_and_host_and_each_stream_goes_to_its_own(jobs: FakeJob
     assert result.exit_code == 0
 
 
+def test_lines_name_the_machine_of_a_host_that_is_on_one(jobs: FakeJobs, manifest: str) -> None:
+    jobs.lines = {1: [a_line("hello"), a_line("from launcher", None)], 2: [a_line("again")]}
+    first = replace(RUNNING, machines={"pi-worker-0": "node7", "pi-launcher": "node7"})
+    then = replace(a_status(names.SUCCEEDED, attempts=2), machines={"pi-worker-0": "node8"})
+    jobs.story = (first, then)
+    where = "[rank 0 pi-worker-0 node{}]"
+    lines = f"{where.format(7)} hello\n[pi-launcher node7] from launcher\n{where.format(8)} again\n"
+    assert oarsman(jobs, "run", manifest).stdout == lines
+    assert oarsman(jobs, "logs", "pi", "--attempt", "2").stdout == f"{where.format(8)} again\n"
+    assert oarsman(jobs, "logs", "pi", "--attempt", "1").stdout.startswith("[rank 0 pi-worker-0] hello\n")
+
+
 def test_without_tags_only_the_ranks_words_remain(jobs: FakeJobs, manifest: str) -> None:
     jobs.lines = {1: [a_line("hello\x1b[31m")]}
     assert oarsman(jobs, "run", "--no-tags", manifest).stdout == "hello\x1b[31m\n"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -85,7 +85,7 @@ class Foreground:
     wait_for_hosts: bool = True  # also for those that stay closed until somebody acts
     closed: str = ""  # why it did not start, where it was not waited for that
     _todo: SimpleQueue[Callable[[], bool | None]] = field(default_factory=SimpleQueue)  # True: there is nothing more
-    _attempts: SimpleQueue[int | None] = field(default_factory=SimpleQueue)
+    _attempts: SimpleQueue[tuple[int, Mapping[str, str]] | None] = field(default_factory=SimpleQueue)
     _followed: int = 0
     _whispered: str = ""  # why it waits, without the numbers
     _reasons: Reasons = field(default_factory=Reasons)
@@ -141,7 +141,7 @@ class Foreground:
             return True
         for number in [a.number for a in status.attempts if a.number > self._followed]:
             self._followed = number
-            self._attempts.put(number)
+            self._attempts.put((number, status.machines))
         for text in [] if self.session.quiet else self._reasons.news(shown):
             self._say(text)
         if status.is_true(names.SUSPENDED) and not (before and before.status.is_true(names.SUSPENDED)):
@@ -243,7 +243,9 @@ class Foreground:
         from oarsman.store.live_lines import LiveLines
 
         service = self.session.service
-        while (attempt := self._attempts.get()) is not None:
+        while (found := self._attempts.get()) is not None:
+            attempt, machines = found
+            self.printer.place(machines)
             with suppress(NotFoundError):  # deleted meanwhile
                 only, live = LogFilter(attempt=attempt), self.printer.shows_live
                 for block in self.session.iterate(service.lines(self.key, only, follow=True, live=live)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from oarsman.cli import options, render
@@ -14,6 +14,7 @@ from oarsman.cli.waiting import Reasons, ShownJob, never_started
 from oarsman.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
+    from oarsman.cli.logview import Printer
     from oarsman.service.models import JobSummary, LogFilter
 
 
@@ -67,7 +68,9 @@ def command(
     silent = True
     try:
         with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
-            for number in _every_attempt(session, key) if follow and only.attempt is None else [only.attempt]:
+            if not (follow and only.attempt is None) and not no_tags:
+                printer.place(_machines(session, key, only.attempt))
+            for number in _every_attempt(session, key, printer) if follow and only.attempt is None else [only.attempt]:
                 part = only.model_copy(update={"attempt": number})
                 live = follow and printer.shows_live
                 lines = session.service.lines(key, part, since=moment, tail=tail, follow=follow, live=live)
@@ -142,7 +145,14 @@ def _unstarted(session: Session, key: str) -> JobSummary | None:
     return shown.summary if never_started(shown.status) else None
 
 
-def _every_attempt(session: Session, key: str) -> Iterator[int]:
+def _machines(session: Session, key: str, attempt: int | None) -> Mapping[str, str]:
+    """Known of the newest attempt only."""
+    status = ShownJob.of(session.run(session.service.job(key))).status
+    newest = status.attempt.number if status.attempt is not None else None
+    return status.machines if attempt in (None, newest) else {}
+
+
+def _every_attempt(session: Session, key: str, printer: Printer) -> Iterator[int]:
     """The newest attempt, then those that follow it, until the job ends."""
     seen = 0
     reasons = Reasons()
@@ -152,6 +162,7 @@ def _every_attempt(session: Session, key: str) -> Iterator[int]:
             note(text)
         numbers = [attempt.number for attempt in shown.status.attempts if attempt.number > seen]
         for number in numbers if seen else numbers[-1:]:
+            printer.place(shown.status.machines)
             yield number
             seen = number
         if shown.status.finished:

@@ -21,7 +21,7 @@ from oarsman.cli.render import coloured
 from oarsman.cli.text import rfc3339, safe, width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from oarsman.backends.base import LogLine
 
@@ -38,9 +38,12 @@ class _Sink:
         self.write, self.flush = stream.write, stream.flush
         self.terminal, self._colour = stream.isatty(), coloured(stream)
         self.tags: dict[tuple[int | None, str], str] = {}
+        self.machines: Mapping[str, str] = {}
 
     def tag(self, rank: int | None, host: str) -> str:
-        words = f"[{host}]" if rank is None else f"[rank {rank} {host}]"
+        machine = self.machines.get(host, host)
+        where = host if machine == host else f"{host} {machine}"
+        words = f"[{where}]" if rank is None else f"[rank {rank} {where}]"
         words = safe(words) if self.terminal else words
         if self._colour:
             words = click.style(words, fg=_PALETTE[(rank or 0) % len(_PALETTE)], bold=rank is None or None)
@@ -64,6 +67,13 @@ class Printer:
         self._flusher: threading.Thread | None = None
         self._live: LogLine | None = None  # in the last row
         self._drawn = False
+
+    def place(self, machines: Mapping[str, str]) -> None:
+        """On which machine each host is, where that is not one of its own; a later attempt may be on others."""
+        with self._lock:
+            for sink in (self._out, self._err):
+                if sink.machines != machines:
+                    sink.machines, sink.tags = machines, {}
 
     def __enter__(self) -> Printer:
         if not self._out.terminal:  # a terminal is line-buffered
