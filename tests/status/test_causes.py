@@ -185,6 +185,12 @@ def test_a_rank_that_was_terminated_first_and_that_the_launcher_blames_is_the_ca
     assert (cause.rank, cause.signal) == (1, 15)
 
 
+def test_a_rank_that_was_terminated_first_and_whose_code_the_launcher_hands_on_is_the_cause() -> None:
+    """Hydra says nothing of a rank whose shell told its end as a code."""
+    cause = failed((ended(0, 137, 2.2), ended(1, 143, 1)), "", code=143)
+    assert (cause.rank, cause.signal) == (1, 15)
+
+
 def test_a_rank_that_was_terminated_was_not_left_alone_by_one_that_ended_well() -> None:
     assert failed((ended(0, 0, 1), ended(1, 143, 2)), "").hint is None
 
@@ -246,11 +252,19 @@ def test_the_code_of_mpirun_is_that_of_a_rank_it_does_not_name(
     assert causes.of_failed_launcher(a_job(launch=launch), seen, a_launcher(Phase.FAILED, code=code)).summary == summary
 
 
-def test_a_rank_that_only_lost_its_peer_is_not_the_cause() -> None:
-    words = ("[pi-worker-0:00000] *** An error occurred in Socket closed",)
-    noticed = replace(ended(0, 14, 1), last_lines=words)
-    cause = failed((noticed, ended(1, 137, 1.5)), "")
-    assert (cause.rank, cause.signal) == (1, 9)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[pi-worker-0:00000] *** An error occurred in Socket closed",
+        "An MPI communication peer process has unexpectedly disconnected.  This",
+    ],
+)
+@pytest.mark.parametrize("number", [9, 15])
+def test_a_rank_that_only_lost_its_peer_is_not_the_cause(words: str, number: int) -> None:
+    noticed = replace(ended(0, 14, 1.5), last_lines=(words,))
+    cause = failed((noticed, ended(1, 128 + number, 1)), "")
+    assert (cause.rank, cause.signal) == (1, number)
+    assert failed((replace(noticed, finished_at=at(0.5)), ended(1, 137, 1)), "", code=14).rank == 1
 
 
 def test_a_rank_of_which_the_launcher_reports_that_its_peer_was_gone_is_not_the_cause() -> None:

@@ -26,6 +26,7 @@ _LONGEST: Final = 300
 _LATE: Final = datetime.max.replace(tzinfo=UTC)
 # Hosts' clocks differ a little; within this, a rank that failed by itself comes before one that was terminated.
 _SKEW: Final = timedelta(seconds=2)
+_TERMINATED: Final = 128 + exits.SIGTERM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,7 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
         mpirun_words.lost_their_peers(seen.launcher_lines),
         blamed=named.rank if named else None,
         by_hydra=mpirun_words.is_hydra(seen.launcher_lines),
+        code=launcher.exit.code if launcher.exit else None,
     )
     if named is not None and named.unfinalized and not lost and (rank is None or _followed(rank)):
         return _named(job, named, seen)
@@ -86,11 +88,12 @@ def first_failure(
     *,
     blamed: int | None = None,
     by_hydra: bool = False,
+    code: int | None = None,
 ) -> RankReport | None:
     """The rank whose failure came first. Those terminated because of it, and its `followers`, are not the cause.
 
     blamed: whom the launcher says it was. by_hydra: the launcher is Hydra, which kills the others where Open MPI
-    terminates them.
+    terminates them. code: what the launcher ended with, which is the code of the rank that it ended for.
     """
     failed = [r for r in ranks if r.exit is not None and (r.exit.code != 0 or r.reason)]
     failed.sort(key=lambda r: (r.finished_at or _LATE, _followed(r), r.rank))
@@ -101,7 +104,7 @@ def first_failure(
     if called_abort is not None:
         return called_abort
     first = failed[0]
-    if not _followed(first) or first.rank == blamed:
+    if not _followed(first) or first.rank == blamed or (_terminated(first) and code == _TERMINATED):
         return first
     by_itself = next((r for r in failed if not (_followed(r) or (by_hydra and _killed_by_nobody_known(r)))), first)
     known = first.finished_at is not None and by_itself.finished_at is not None
@@ -126,8 +129,11 @@ def _ended_with(launcher: Member, rank: RankReport) -> bool:
 
 def _followed(rank: RankReport) -> bool:
     """It was terminated, or gave up because its peer was gone: somebody else failed before, however little."""
-    terminated = rank.exit is not None and exits.signal_of(rank.exit.code, rank.exit.signal) == exits.SIGTERM
-    return terminated or mpirun_words.lost_its_peer(rank.last_lines)
+    return _terminated(rank) or mpirun_words.lost_its_peer(rank.last_lines)
+
+
+def _terminated(rank: RankReport) -> bool:
+    return rank.exit is not None and exits.signal_of(rank.exit.code, rank.exit.signal) == exits.SIGTERM
 
 
 def _first_lost(lost: Sequence[Lost], before: RankReport | None) -> Lost | None:

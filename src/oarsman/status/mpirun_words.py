@@ -49,7 +49,8 @@ _HYDRA_SIGNAL: Final = re.compile(r"TERMINATED WITH THE EXIT STRING: .{0,80}?\(s
 
 _PEER_GONE: Final = re.compile(
     r"An error occurred in Socket closed|(?:readv|recv|writev|send)\S* failed: Connection reset by peer|"
-    r"\bpeer (?:has )?closed\b|Socket closed by peer|Connection closed by peer|lost connection (?:to|with) peer",
+    r"\bpeer (?:has )?closed\b|Socket closed by peer|Connection closed by peer|lost connection (?:to|with) peer|"
+    r"MPI communication peer process has unexpectedly disconnected",
     re.IGNORECASE,
 )
 _REPORTED_PEER_GONE: Final = re.compile(

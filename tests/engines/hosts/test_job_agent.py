@@ -139,6 +139,22 @@ def test_a_rank_elsewhere_that_was_killed_for_its_abort_together_with_who_would_
     assert [(fact.code, fact.signal) for fact in stage.facts() if isinstance(fact, RankEnd)] == told
 
 
+@pytest.mark.parametrize(("told", "number"), [(True, None), (False, 9)])
+def test_a_launcher_elsewhere_that_hands_on_the_code_of_a_killed_rank_was_not_killed(
+    stage: Stage, told: bool, number: int | None
+) -> None:
+    """A launcher that is killed takes along whoever would tell the end of a rank."""
+    stage.agent.spec = stage.agent.spec._replace(transport="ssh")
+    if told:
+        RANKS.send(stage.rank, RankEnded(137, 9))
+    stage.rank.close()
+    stage.turn()
+    RESULTS.send(stage.launcher, Exited(137, 9))
+    stage.turn()
+    (end,) = [fact for fact in stage.facts() if isinstance(fact, LauncherEnded)]
+    assert (end.code, end.signal) == (137, number)
+
+
 @pytest.fixture
 def far(stage: Stage) -> Iterator[socket.socket]:
     """The channel of a host elsewhere, which hands on what its ranks write; the launcher and its rank have ended."""

@@ -124,7 +124,9 @@ class JobAgent:
                 pass
             case FirstOutput():
                 self._saw_output(message.attempt)
-            case RankEnded():
+            case RankEnded(code):
+                if caller in self.ranks:
+                    self.ranks[caller].told = code
                 self._rank_ended(caller, message)
             case _:
                 with contextlib.suppress(OSError):
@@ -403,6 +405,10 @@ class JobAgent:
                 self._last_words(rank, self._last_lines(rank)[-40:])
         self.launcher = None
         code, number = launcher.result()
+        # A shell elsewhere tells codes and signals alike. A launcher that is killed takes its ranks along, with whoever
+        # would tell their ends; Hydra ends by itself, with the code of a rank.
+        if self.spec.elsewhere and code in [rank.told for rank in self.ranks.values()]:
+            number = None
         memory = self.hosts.memory_killed(self.spec.launcher_host)
         self._note(journal.LauncherEnded(launcher.attempt, code, number, memory, launcher.lines[-60:]))
 

@@ -204,6 +204,7 @@ class Rank:
     facts: RankStarted
     ended: bool = False
     failed: bool = False
+    told: int | None = None  # the code of its end, unless that was told by its silence alone
 
     @property
     def key(self) -> tuple[int, str, int]:
