@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.engines.hosts.core import messages
+from oarsman.engines.hosts.core import host, messages
 from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited
 from oarsman.engines.hosts.ssh.connection import Connection, RemoteCommands
 
@@ -26,9 +26,7 @@ def selector() -> Iterator[selectors.BaseSelector]:
 
 
 def serve(selector: selectors.BaseSelector) -> None:
-    for key, _ in selector.select(0.1):
-        if key.fileobj in selector.get_map():
-            key.data(key.fileobj)
+    host.serve(selector, 0.1)
 
 
 def test_a_machine_that_talks_without_end_takes_no_memory_and_is_still_heard(selector: selectors.BaseSelector) -> None:
@@ -67,6 +65,24 @@ def elsewhere(tmp_path: Path, selector: selectors.BaseSelector) -> Iterator[Else
     yield found
     found.remote_commands.drop_all()
     found.server.close()
+
+
+def test_a_command_that_ends_while_its_asker_drops_it_takes_nobody_along(
+    elsewhere: Elsewhere, selector: selectors.BaseSelector
+) -> None:
+    """Hydra leaves its stand-ins for ssh the moment a rank aborts."""
+    elsewhere.remote_commands.start("5", "w-1", "hostname")
+    caller, fds = elsewhere.asked()
+    asker, agent = socket.socketpair()
+    with caller, asker, agent:
+        selector.register(agent, selectors.EVENT_READ, lambda _: elsewhere.remote_commands.drop("5"))
+        asker.send(b"drop 5")  # heard first
+        RESULTS.send(caller, Exited(7))
+        for fd in fds:
+            os.close(fd)
+        serve(selector)
+        selector.unregister(agent)
+    assert not elsewhere.told
 
 
 def test_who_asks_for_more_than_once_is_told_everything_once(

@@ -166,6 +166,13 @@ class Command:
 C = TypeVar("C", bound=Command)
 
 
+def serve(selector: selectors.BaseSelector, patience: float | None) -> None:
+    """Whoever is ready, unless one of those before it has closed it."""
+    for key, _ in selector.select(patience):
+        if selector.get_map().get(key.fd) is key:  # by its number: of a closed socket no map can be asked
+            key.data(key.fileobj)
+
+
 @dataclass(kw_only=True)
 class Host(ABC, Generic[C]):
     name: str
@@ -185,9 +192,7 @@ class Host(ABC, Generic[C]):
         self._watch(woken, process.drain)
         self._begin()
         while True:
-            for key, _ in self.selector.select(self._patience()):
-                if key.fileobj in self.selector.get_map():  # one of those before it may have closed it
-                    key.data(key.fileobj)
+            serve(self.selector, self._patience())
             self._reap()
             self._keep_deadlines()
 
