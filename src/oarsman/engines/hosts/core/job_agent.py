@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oarsman.engines.hosts.core import journal, log_lines, messages, process
-from oarsman.engines.hosts.core.host import HostNetwork, Hosts, RunningHost
+from oarsman.engines.hosts.core.host import HostNetwork, Hosts, RunningHost, serve
 from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
 from oarsman.engines.hosts.core.journal import Fact, Journal
 from oarsman.engines.hosts.core.launcher import Launcher, Rank, Ranks
@@ -68,8 +68,7 @@ class JobAgent:
         os.close(ready)
         self.last_pulse = self.needed_at = time.monotonic()
         while not (self.ending and not self.hosts):
-            for key, _ in self.selector.select(self._patience()):
-                key.data(key.fileobj)
+            serve(self.selector, self._patience())
             self._reap()
             self._tick()
         self._note(journal.AgentEnded())
