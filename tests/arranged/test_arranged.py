@@ -15,7 +15,7 @@ from .cases import EVERY_MPI, EVERY_PLACE, case
 from .site import HOSTS, Site
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(900)]
-# With this seed no rank fails on SSH hosts with MPICH, where now and then the worker beside the launcher is lost.
+# Chosen, not drawn: of the first 20 of seed 1 one is now and then not as arranged, and why is not known yet.
 SEED, COUNT, AT_ONCE = 395, 20, 4
 
 

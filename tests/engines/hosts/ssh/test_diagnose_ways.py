@@ -105,9 +105,13 @@ def test_whoever_is_gone_before_the_mpirun_listens_leaves_none_behind(tmp_path: 
     host = subprocess.Popen(["/bin/sh", str(SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert host.stdin is not None
     assert host.stdout is not None
-    assert host.stdout.readline() == "ready\n"
-    host.stdin.write(f"listen {mpirun} tcp\n")
-    host.stdin.close()
-    host.stdout.close()  # as when the ssh is killed
-    host.wait(100)
+    try:
+        assert host.stdout.readline() == "ready\n"
+        host.stdin.write(f"listen {mpirun} tcp\n")
+        host.stdin.close()
+        host.stdout.close()  # as when the ssh is killed
+        host.wait(100)
+    finally:
+        host.kill()
+        host.wait()
     assert not Path("/proc", (tmp_path / "started").read_text().strip()).exists()
