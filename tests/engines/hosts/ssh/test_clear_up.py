@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from oarsman.engines.hosts.core.job_spec import write_spec
 from oarsman.engines.hosts.core.journal_state import Seen
+from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.transport import SshTransport
 
 from ..specs import a_spec
@@ -38,3 +42,23 @@ def test_what_a_supervisor_that_was_killed_still_sweeps_is_waited_for(tmp_path: 
     os.waitpid(supervisor, 0)
     clear_up()
     assert told.read_text().split() == ["begins", "ends", "begins", "ends"]
+
+
+@pytest.mark.parametrize("shell", ["sh", "busybox sh"])
+def test_what_carries_the_mark_is_found_wherever_in_its_environment_it_is(shell: str, tmp_path: Path) -> None:
+    marked = subprocess.Popen(["sleep", "1000"], env={"FIRST": "1", "OARSMAN_JOB": "uid-b", "LAST": "1"})
+    other = subprocess.Popen(["sleep", "1000"], env={"FIRST": "1", "OARSMAN_JOB": "uid-c"})
+    script = f"MARK=OARSMAN_JOB=uid-b\nBASE={shlex.quote(str(tmp_path / 'base'))}\n{scripts.script('cleanup')}"
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    if shell != "sh":
+        (tools / "grep").symlink_to("/usr/bin/busybox")
+    try:
+        environment = {"PATH": f"{tools}:{os.environ['PATH']}"}
+        subprocess.run([*shell.split(), "-c", script], check=True, timeout=PATIENCE, env=environment)
+        assert marked.wait(PATIENCE) == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        for process in (marked, other):
+            process.kill()
+            process.wait()

@@ -11,7 +11,8 @@ umask 077
 
 marked() {
     [ -n "$MARK" ] || return 0
-    grep -lsF -e "$MARK" /proc/[0-9]*/environ 2>/dev/null | while IFS=/ read -r _ _ pid _; do echo "$pid"; done
+    # Not -F: with it BusyBox looks no further than the first variable.
+    grep -ls -e "$MARK" /proc/[0-9]*/environ 2>/dev/null | while IFS=/ read -r _ _ pid _; do echo "$pid"; done
 }
 
 end_all() { # end_all SIGNAL; to kill takes more than one look, because a process may fork meanwhile

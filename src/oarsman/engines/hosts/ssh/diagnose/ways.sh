@@ -36,7 +36,7 @@ now() {
 }
 
 marked() { # processes that carry the mark; one grep for all: they may be many, and are looked for ten times a second
-    grep -lsF -e "$mark" /proc/[0-9]*/environ | while IFS=/ read -r _ _ id _; do printf '%s\n' "$id"; done
+    grep -ls -e "$mark" /proc/[0-9]*/environ | while IFS=/ read -r _ _ id _; do printf '%s\n' "$id"; done
 }
 
 port_of_listener() { # KIND
