@@ -20,11 +20,14 @@ from oarsman.control.reconciler import EngineSite, Reconciler
 from oarsman.control.store_records import StoreRecords
 from oarsman.engines.contract import Assignment
 from oarsman.errors import RetryableError
+from oarsman.job.job import Job
 from oarsman.job.observed import Observed
 from oarsman.job.state import Attempt, Status
+from oarsman.plan import reconcile
 from oarsman.plan.actions import Action, CreateWorker, DeleteJob
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
+from oarsman.plan.turn import Turn
 from oarsman.status.codec import from_wire, to_wire
 from oarsman.store.jobs import JobStore, StoredJob
 from tests.builders import a_launcher, a_status, launched, workers
@@ -85,8 +88,11 @@ class World:
         records = StoreRecords(self.store, now=lambda: self.now)
         self.reconciler = Reconciler(records, EngineSite(self.engine, self.admission), queue, now=lambda: self.now)
 
-    def submit(self, uid: str = "u", workers: int = 1, cpus: int = 0, **spec: Any) -> None:
+    def submit(
+        self, uid: str = "u", workers: int = 1, cpus: int = 0, annotations: Mapping[str, str] | None = None, **spec: Any
+    ) -> None:
         name = "pi" if uid == "u" else uid
+        metadata = {"name": name, "annotations": dict(annotations or {})}
         self.store.add(
             uid=uid,
             namespace="default",
@@ -94,7 +100,7 @@ class World:
             engine="local",
             owner="me",
             folder="/",
-            document={**document(workers, cpus, **spec), "metadata": {"name": name}},
+            document={**document(workers, cpus, **spec), "metadata": metadata},
             environment={},
             now=self.now,
         )
@@ -365,6 +371,41 @@ def test_a_new_supervisor_does_not_give_room_to_who_waits_for_its_next_attempt(w
     world.start()
     world.adopt()
     assert world.admission.holders == ("u",)
+
+
+# -- a policy is its own file and its rows in `plan/reconcile` ---------------------------------------------------
+NIGHT = "oarsman.dev/night"
+MORNING = NOW + timedelta(hours=6)
+
+
+def not_at_night(job: Job, status: Status, now: datetime) -> datetime | None:
+    return MORNING if job.annotation(NIGHT) == "rests" and status.start_time is None and now < MORNING else None
+
+
+def tell_night(turn: Turn) -> Turn:
+    until = not_at_night(turn.job, turn.status, turn.now)
+    return turn if until is None else turn.say(names.QUEUED, True, "Night", "it is night").wake_at(until).end()
+
+
+def test_a_policy_that_delays_a_start_holds_no_room_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconcile, "_STORY", (*reconcile._STORY[:2], tell_night, *reconcile._STORY[2:]))
+    monkeypatch.setattr(reconcile, "_DELAYS", (*reconcile._DELAYS, not_at_night))
+    allowed = {NIGHT: lambda value: None if value == "rests" else "at night it rests, or says nothing"}
+    monkeypatch.setattr(reconcile, "ANNOTATIONS", allowed)
+    world.submit(cpus=200, annotations={NIGHT: "rests"})
+    world.submit("late", cpus=200)
+    world.turn()
+    world.turn("late")
+    assert world.admission.holders == ("late",)
+    assert world.status.condition(names.QUEUED).reason == "Night"  # type: ignore[union-attr]
+    world.now = MORNING
+    world.admission.release("late")
+    world.turn()
+    assert world.admission.holders == ("u",)
+    world.submit("loud", annotations={NIGHT: "works"})
+    world.turn("loud")
+    loud = from_wire(world.store.by_uid("loud").status)  # type: ignore[union-attr]
+    assert "at night it rests, or says nothing" in loud.condition(names.FAILED).message  # type: ignore[union-attr]
 
 
 # -- a long queue ---------------------------------------------------------------------------------------------

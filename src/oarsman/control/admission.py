@@ -19,6 +19,7 @@ from oarsman.plan.capacity import one_machine, queue
 from oarsman.plan.capacity.gang import Placed
 from oarsman.plan.capacity.placement import Machine
 from oarsman.plan.capacity.queue import SiteRules
+from oarsman.plan.reconcile import not_before
 from oarsman.text.sentence import Text
 
 log = logging.getLogger("oarsman")
@@ -77,11 +78,10 @@ class AdmissionControl:
             self._reconsider()
 
     async def admit(self, assignment: Assignment, now: datetime) -> Assignment:
-        """With room, if there is some, and in its environment. Whoever waits for an environment, or for its next
-        attempt, asks for none."""
+        """With room, if there is some, and in its environment. Whoever waits for an environment, or whom a policy
+        delays, asks for none."""
         job, environments = assignment.job, self._environments
-        rests = assignment.status.retry_at is not None and now < assignment.status.retry_at
-        asking = not assignment.status.finished and not job.run_policy.suspend and not rests
+        asking = not (assignment.status.finished or job.run_policy.suspend or not_before(job, assignment.status, now))
         attached = environments.of(job) if environments is not None else NOTHING
         if attached.admission is not None and assignment.status.start_time is None:
             self.release(job.uid)

@@ -26,7 +26,7 @@ from oarsman.job.observed import Observed
 from oarsman.job.state import Status
 from oarsman.manifest import job_from_document, salvaged
 from oarsman.plan.actions import Action, CreateWorker, DeleteJob, DeleteWorker, Event, Plan, Severity
-from oarsman.plan.reconcile import reconcile, reject
+from oarsman.plan.reconcile import not_before, reconcile, reject
 from oarsman.status import conditions
 from oarsman.text.sentence import Text
 
@@ -249,8 +249,8 @@ class Reconciler(Generic[Stored]):
         if trouble is not None and not plan.status.finished:  # a verdict stands; what is left of it is tried again
             plan = so_far(record.status, plan, trouble, self._now())
         await self._write(record, job, plan, settled=ended and trouble is None)
-        rests = plan.status.retry_at is not None and self._now() < plan.status.retry_at
-        if ended or ((rests or plan.status.is_true(names.SUSPENDED)) and _nothing_left(observed)):
+        delayed = not_before(job, plan.status, self._now()) is not None
+        if ended or ((delayed or plan.status.is_true(names.SUSPENDED)) and _nothing_left(observed)):
             self._site(record).admission.release(record.uid)
         self._ended.pop(record.key, None)
         if ended:

@@ -106,10 +106,18 @@ def _check_annotations(document: Document, annotations: Mapping[str, str]) -> It
         path = ("metadata", "annotations", name)
         if not name.startswith(_OUR_PREFIX):
             continue
-        if name not in _OURS:
-            yield document.stray(path, Text("unknown annotation {name}", name=quoted(name)), hint=nearest(name, _OURS))
-        elif (wrong := _OURS[name](value)) is not None:
+        known = _OURS if name in _OURS else _OURS | _of_policies()
+        if name not in known:
+            yield document.stray(path, Text("unknown annotation {name}", name=quoted(name)), hint=nearest(name, known))
+        elif (wrong := known[name](value)) is not None:
             yield document.problem(path, wrong)
+
+
+def _of_policies() -> Mapping[str, Any]:
+    """What a policy alone reads, it declares. Asked late: most manifests are read by those who need no policy."""
+    from oarsman.plan.reconcile import ANNOTATIONS
+
+    return ANNOTATIONS
 
 
 def _one_of(*allowed: str) -> Any:

@@ -7,7 +7,7 @@ same plan; running it after a crash between any two actions goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -124,6 +124,18 @@ _STORY: Final[tuple[Chapter, ...]] = (
     running,
 )
 _AFTERWARDS: Final[tuple[Chapter, ...]] = (cleanup.clean_up, ttl.time_to_live)
+
+# Who keeps a job that is not running from asking for room, and until when.
+_DELAYS: Final[tuple[Callable[[Job, Status, datetime], datetime | None], ...]] = (retry.next_attempt,)
+
+# Annotations that one policy alone reads, and what is wrong with a value; None if nothing is. Declared beside it.
+ANNOTATIONS: Final[Mapping[str, Callable[[str], str | None]]] = {}
+
+
+def not_before(job: Job, status: Status, now: datetime) -> datetime | None:
+    """Until when a job asks for no room; None if it may ask now."""
+    delays = (delay(job, status, now) for delay in _DELAYS)
+    return max((until for until in delays if until is not None and now < until), default=None)
 
 
 def reject(status: Status, problems: Sequence[Problem], now: datetime, *, generation: int = 0) -> Plan:

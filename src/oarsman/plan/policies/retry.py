@@ -17,14 +17,14 @@ meanwhile, and when the wait is over the job asks for room again, by its old age
 from __future__ import annotations
 
 import itertools
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from oarsman import names
 from oarsman.backoff import Backoff
 from oarsman.job.job import Job, RestartPolicy
 from oarsman.job.observed import Exit, Phase
-from oarsman.job.state import Cause
+from oarsman.job.state import Cause, Status
 from oarsman.plan import attempts, finish
 from oarsman.plan.actions import DeleteLauncher
 from oarsman.plan.policies import barrier, replacement, suspend
@@ -127,6 +127,10 @@ def clear_away(turn: Turn) -> Turn:
     if launcher is None or launcher.terminating or turn.launcher is not None:
         return turn
     return turn.do(DeleteLauncher(launcher.attempt))
+
+
+def next_attempt(_: Job, status: Status, __: datetime) -> datetime | None:
+    return status.retry_at
 
 
 def rest(turn: Turn) -> Turn:
