@@ -365,3 +365,24 @@ def test_hosts_on_which_nothing_runs_are_kept_for_a_supervisor_but_not_for_ever(
             stage.turn()
             assert turn > 3 or not stage.agent.ending
     assert stage.agent.ending is ends
+
+
+def test_ranks_that_come_and_go_at_once_are_told_of_together(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, supervisor = socket.socketpair()
+    supervisor.setblocking(False)
+    with ours, supervisor:
+        stage.agent._tell()  # of the rank of the stage
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now)
+        stage.agent.listeners.add(ours)
+        for rank in range(100):
+            stage.agent._note(RankStarted(rank, 100, rank, "a-worker-0", 1, "1"))
+        stage.turn()
+        with pytest.raises(BlockingIOError):
+            supervisor.recv(1 << 16)
+        now += stage.agent._patience()  # it does not sleep over what it has to tell
+        stage.turn()
+        once = supervisor.recv(1 << 16)
+        assert once == messages.ANSWERS.encode(messages.Changed())
+        stage.agent._note(OutputBegan(1))  # anything else is told at once
+        assert supervisor.recv(1 << 16) == once

@@ -28,6 +28,8 @@ from oarsman.text.sentence import Text
 
 CONTROL = "k"  # name of the control socket in the run folder
 _PULSE = 1.0
+_GATHERED = 0.1
+_OF_CROWDS = (RankStarted, journal.RankEnd, journal.RankLines)
 _ALONE_SECONDS = 60.0  # how long hosts are kept for a supervisor to come back, when nothing runs on them
 
 
@@ -44,6 +46,7 @@ class JobAgent:
     giver: socket.socket | None = None  # from which the input will come
     stdin: int | None = None  # of the next launcher
     listeners: set[socket.socket] = field(default_factory=set)  # supervisors
+    tell_at: float | None = None  # when they are told of what was gathered
     output_seen: int = 0  # newest attempt that has written something
     ending: bool = False
     last_pulse: float = 0.0
@@ -84,7 +87,8 @@ class JobAgent:
             self._give_up(Text("the job agent cannot take more ranks: {why}", why=error.strerror))
 
     def _patience(self) -> float:
-        pulse = self.last_pulse + _PULSE - time.monotonic()
+        due = self.last_pulse + _PULSE
+        pulse = (min(due, self.tell_at) if self.tell_at else due) - time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
             pulse = min(pulse, self.launcher.patience(self.hosts.output_awaited()))
         if self.deadline is not None:
@@ -92,8 +96,16 @@ class JobAgent:
         return max(0.0, pulse)
 
     def _note(self, fact: Fact) -> None:
-        """Write it down, and say that there is news."""
+        """Write it down, and say that there is news. Ranks come and go in crowds: what becomes of them is told a moment
+        later, all together, so that a thousand of them are not a thousand turns."""
         self.journal.note(fact)
+        if isinstance(fact, _OF_CROWDS):
+            self.tell_at = self.tell_at or time.monotonic() + _GATHERED
+        else:
+            self._tell()
+
+    def _tell(self) -> None:
+        self.tell_at = None
         for listener in list(self.listeners):
             try:
                 listener.send(messages.ANSWERS.encode(messages.Changed()), socket.MSG_DONTWAIT)
@@ -247,6 +259,8 @@ class JobAgent:
                 self.hosts.sweep()
             if self.launcher.drained(now, self.hosts.output_awaited()):
                 self._launcher_done(self.launcher)
+        if self.tell_at is not None and now >= self.tell_at:
+            self._tell()
         if now < self.last_pulse + _PULSE:
             return
         slept = now - self.last_pulse > 3 * _PULSE  # we were halted ourselves: nobody else is to blame
