@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from oarsman.engines.kube.client import Kube
 from oarsman.engines.kube.client.errors import AlreadyExists, Forbidden, NotFound
 from oarsman.engines.kube.client.resources import EVENTS
@@ -28,8 +30,7 @@ _CLUSTER_WIDE = "default"  # where events about objects without a namespace go
 _ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectRef:
+class ObjectRef(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What an event is about."""
 
     api_version: str
@@ -37,16 +38,6 @@ class ObjectRef:
     name: str
     namespace: str = ""
     uid: str = ""
-
-    def wire(self) -> dict[str, str]:
-        fields = {
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-            "uid": self.uid,
-        }
-        return {name: value for name, value in fields.items() if value}
 
 
 _Key = tuple[str, ...]
@@ -137,7 +128,7 @@ class EventRecorder:
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {"name": name, "namespace": _place(involved)},
-            "involvedObject": involved.wire(),
+            "involvedObject": msgspec.to_builtins(involved),
             "type": type,
             "reason": reason,
             "message": message,

@@ -84,7 +84,6 @@ class Election:
         self._complaint = ""
 
     # -- what others may ask ---------------------------------------------------------------------------
-
     @property
     def leading(self) -> bool:
         """Whether this process may act as the leader at this very moment."""
@@ -104,7 +103,6 @@ class Election:
         return self.identity if self.leading else _holder(self._seen)
 
     # -- the term --------------------------------------------------------------------------------------
-
     async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Wait for the lease, lead, and give it back when `lead` has ended. LeadershipLost if it cannot be kept.
 
@@ -145,7 +143,6 @@ class Election:
             raise
 
     # -- to get it -------------------------------------------------------------------------------------
-
     async def _acquire(self) -> None:
         while True:
             try:
@@ -177,7 +174,6 @@ class Election:
         return self._clock() - self._seen_at < max(self.duration, theirs)
 
     # -- to keep it ------------------------------------------------------------------------------------
-
     async def _keep(self) -> None:
         while True:  # counted from the sending too: a slow server must not make the pauses longer
             assert self.last_renewed is not None
@@ -248,7 +244,6 @@ class Election:
         return max(self.renew_deadline / 2, self.retry)
 
     # -- to give it back -------------------------------------------------------------------------------
-
     async def _release(self) -> None:
         """So that another need not wait until it expires. Harmless if it is not ours."""
         if not self._tried:
@@ -273,7 +268,6 @@ class Election:
         self._complaint = text
 
     # -- the object itself -----------------------------------------------------------------------------
-
     async def _read(self) -> dict[str, Any] | None:
         try:
             found = await self._kube.get(LEASES, self._name, self._namespace)
