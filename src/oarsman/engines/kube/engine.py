@@ -20,16 +20,7 @@ from oarsman import names
 from oarsman.engines.contract import Assignment
 from oarsman.engines.kube import views
 from oarsman.engines.kube.caches import Caches
-from oarsman.engines.kube.client import (
-    AlreadyExists,
-    ApiError,
-    HasMeta,
-    Invalid,
-    Kube,
-    NotFound,
-    PartialObject,
-    Resource,
-)
+from oarsman.engines.kube.client import HasMeta, Kube, NotFound, PartialObject, Resource, errors
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.objects import access, config_map, gang, secret, service
 from oarsman.engines.kube.objects.common import KubeOptions, owner
@@ -40,16 +31,7 @@ from oarsman.engines.kube.observe import JobObjects, launcher_pod, left_over, ob
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job, LauncherKind, Transport
 from oarsman.job.observed import Observed, Phase
-from oarsman.plan.actions import (
-    Action,
-    CreateLauncher,
-    CreateWorker,
-    DeleteLauncher,
-    DeleteWorker,
-    Dismantle,
-    Prepare,
-    PublishHosts,
-)
+from oarsman.plan import actions
 from oarsman.text.sentence import Text
 
 log = logging.getLogger("oarsman")
@@ -73,14 +55,14 @@ class KubeEngine:
         self._conflicts: dict[str, tuple[Resource, str, str]] = {}  # uid of a job -> an object that is in its way
         self._refusals: dict[str, tuple[int, str]] = {}  # uid of a job -> generation, what the server finds wrong
         self._released: set[str] = set()  # uids of jobs whose PodGroup was taken away
-        self._apply: dict[type[Action], Callable[[Assignment, Any], Awaitable[None]]] = {
-            Prepare: self._prepare,
-            PublishHosts: self._publish,
-            CreateWorker: self._create_worker,
-            DeleteWorker: self._delete_worker,
-            CreateLauncher: self._create_launcher,
-            DeleteLauncher: self._delete_launcher,
-            Dismantle: self._dismantle,
+        self._apply: dict[type[actions.Action], Callable[[Assignment, Any], Awaitable[None]]] = {
+            actions.Prepare: self._prepare,
+            actions.PublishHosts: self._publish,
+            actions.CreateWorker: self._create_worker,
+            actions.DeleteWorker: self._delete_worker,
+            actions.CreateLauncher: self._create_launcher,
+            actions.DeleteLauncher: self._delete_launcher,
+            actions.Dismantle: self._dismantle,
         }
 
     # -- the engine's contract ----------------------------------------------------------------------
@@ -115,7 +97,7 @@ class KubeEngine:
         said = await self._last_word(pod) if pod is not None else ""
         return observe(job, replace(seen, barrier_says=said)) if said else seen_now
 
-    async def apply(self, assignment: Assignment, action: Action) -> None:
+    async def apply(self, assignment: Assignment, action: actions.Action) -> None:
         await self._apply[type(action)](assignment, action)
 
     async def forget(self, uid: str) -> None:
@@ -155,7 +137,7 @@ class KubeEngine:
         meta = pod.metadata
         try:
             lines = [line async for line in self._kube.log(meta.name, meta.namespace, container=BARRIER, tail=1)]
-        except ApiError:
+        except errors.ApiError:
             return ""
         return lines[-1].decode(errors="replace").removeprefix("oarsman: waiting for ") if lines else ""
 
@@ -179,9 +161,9 @@ class KubeEngine:
         """Create it, or find that it is there and ours."""
         try:
             return await self._kube.create(resource, body, job.namespace, view=view)
-        except AlreadyExists:
+        except errors.AlreadyExists:
             found = await self._kube.get(resource, body["metadata"]["name"], job.namespace, view=view)
-        except Invalid as error:
+        except errors.Invalid as error:
             causes = (f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in error.causes)
             why = "; ".join(causes) or error.message
             refused = Text("the API server refuses the {kind}: {why}", kind=resource.kind, why=why)
@@ -212,7 +194,7 @@ class KubeEngine:
             found = await self._kube.patch(resource, body["metadata"]["name"], {part: body[part]}, job.namespace)
         return found
 
-    async def _prepare(self, assignment: Assignment, _: Prepare) -> None:
+    async def _prepare(self, assignment: Assignment, _: actions.Prepare) -> None:
         job = assignment.job
         wanted: list[Awaitable[Any]] = [self._ensure(job, kinds.SERVICES, service.service(job), "spec")]
         if job.transport is Transport.SSH:
@@ -256,7 +238,7 @@ class KubeEngine:
         if gang.differs(wanted, found):
             await self._kube.patch(resource, job.name, gang.correction(wanted, found), job.namespace)
 
-    async def _publish(self, assignment: Assignment, action: PublishHosts) -> None:
+    async def _publish(self, assignment: Assignment, action: actions.PublishHosts) -> None:
         job = assignment.job
         name = config_map.name(job)
         known = self._caches.config_maps.get(job.namespace, name)
@@ -287,11 +269,11 @@ class KubeEngine:
         if fewer and pod.status.phase == "Running":
             await asyncio.sleep(_KUBELET_PAUSE)  # whoever reads the list must not find a host that is already going
 
-    async def _create_worker(self, assignment: Assignment, action: CreateWorker) -> None:
+    async def _create_worker(self, assignment: Assignment, action: actions.CreateWorker) -> None:
         job = assignment.job
         await self._create_pod(job, worker(job, action.index, self._options, self._preparation(job)))
 
-    async def _create_launcher(self, assignment: Assignment, action: CreateLauncher) -> None:
+    async def _create_launcher(self, assignment: Assignment, action: actions.CreateLauncher) -> None:
         job = assignment.job
         body = launcher(job, action.attempt, self._options, self._preparation(job))
         if job.launcher_kind is LauncherKind.POD:
@@ -310,14 +292,14 @@ class KubeEngine:
             raise RetryableError(Text("{name} is still going away", name=found.metadata.name))
 
     # -- deleting ---------------------------------------------------------------------------------------
-    async def _delete_worker(self, assignment: Assignment, action: DeleteWorker) -> None:
+    async def _delete_worker(self, assignment: Assignment, action: actions.DeleteWorker) -> None:
         job = assignment.job
         pod = self._own(self._caches.pods.get(job.namespace, job.worker_host(action.index)), job)
         if pod is not None:
             await self._delete_pod(pod)
         await self._release_gang(assignment)
 
-    async def _delete_launcher(self, assignment: Assignment, action: DeleteLauncher) -> None:
+    async def _delete_launcher(self, assignment: Assignment, action: actions.DeleteLauncher) -> None:
         job = assignment.job
         pods = self._caches.pods_of(job)
         found = self._launcher_job(job)
@@ -381,7 +363,7 @@ class KubeEngine:
         if self._own(found, job) is not None:
             await self._kube.delete(gang.resource(chosen), job.name, job.namespace, uid=found.metadata.uid)
 
-    async def _dismantle(self, assignment: Assignment, _: Dismantle) -> None:
+    async def _dismantle(self, assignment: Assignment, _: actions.Dismantle) -> None:
         job = assignment.job
         await self._kube.delete(kinds.CONFIG_MAPS, config_map.name(job), job.namespace)
 

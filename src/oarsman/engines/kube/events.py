@@ -7,9 +7,11 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from oarsman.engines.kube.client import Kube
 from oarsman.engines.kube.client.errors import AlreadyExists, Forbidden, NotFound
@@ -28,8 +30,7 @@ _CLUSTER_WIDE = "default"  # where events about objects without a namespace go
 _ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectRef:
+class ObjectRef(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What an event is about."""
 
     api_version: str
@@ -37,16 +38,6 @@ class ObjectRef:
     name: str
     namespace: str = ""
     uid: str = ""
-
-    def wire(self) -> dict[str, str]:
-        fields = {
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-            "uid": self.uid,
-        }
-        return {name: value for name, value in fields.items() if value}
 
 
 _Key = tuple[str, ...]
@@ -62,24 +53,17 @@ class _KnownEvent:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
+@dataclass(eq=False, slots=True)
 class EventRecorder:
-    def __init__(
-        self,
-        kube: Kube,
-        component: str = "mpi-job-controller",
-        instance: str = "",
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        time_ns: Callable[[], int] = time.time_ns,
-    ) -> None:
-        self._kube = kube
-        self._component = component
-        self._instance = instance
-        self._clock = clock
-        self._time_ns = time_ns
-        self._last_ns = 0
-        self._known: OrderedDict[_Key, _KnownEvent] = OrderedDict()
-        self._forbidden = False
+    kube: Kube
+    component: str = "mpi-job-controller"
+    instance: str = ""
+    _: KW_ONLY
+    clock: Callable[[], float] = time.monotonic
+    time_ns: Callable[[], int] = time.time_ns
+    _last_ns: int = field(default=0, init=False)
+    _known: OrderedDict[_Key, _KnownEvent] = field(default_factory=OrderedDict, init=False)
+    _forbidden: bool = field(default=False, init=False)
 
     async def record(self, involved: ObjectRef, type: str, reason: str, message: str) -> None:
         """Write an event, or count one up that was written in the last minutes. Never raises."""
@@ -89,7 +73,7 @@ class EventRecorder:
         known = self._remember((involved.kind, involved.namespace, involved.name, involved.uid, type, reason, message))
         try:
             async with known.turn:
-                if known.name and self._clock() - known.at < _SAME_WITHIN and await self._count_up(involved, known):
+                if known.name and self.clock() - known.at < _SAME_WITHIN and await self._count_up(involved, known):
                     return
                 await self._create(involved, known, type, reason, message)
         except Forbidden as error:
@@ -108,26 +92,26 @@ class EventRecorder:
 
     async def _count_up(self, involved: ObjectRef, known: _KnownEvent) -> bool:
         """False: the server has forgotten it meanwhile."""
-        body = {"count": known.count + 1, "lastTimestamp": _rfc3339(self._time_ns())}
+        body = {"count": known.count + 1, "lastTimestamp": _rfc3339(self.time_ns())}
         try:
-            await self._kube.patch(EVENTS, known.name, body, _place(involved))
+            await self.kube.patch(EVENTS, known.name, body, _place(involved))
         except NotFound:
             return False
         known.count += 1
-        known.at = self._clock()
+        known.at = self.clock()
         return True
 
     async def _create(self, involved: ObjectRef, known: _KnownEvent, type: str, reason: str, message: str) -> None:
         for attempt in range(_ATTEMPTS):
-            moment = self._last_ns = max(self._time_ns(), self._last_ns + 1)  # once: a clock may be coarse, or set back
+            moment = self._last_ns = max(self.time_ns(), self._last_ns + 1)  # once: a clock may be coarse, or set back
             name = f"{involved.name[: _LONGEST_NAME - 17].rstrip('.-')}.{moment:x}"
             try:
-                await self._kube.create(EVENTS, self._event(involved, name, moment, type, reason, message))
+                await self.kube.create(EVENTS, self._event(involved, name, moment, type, reason, message))
                 break
             except AlreadyExists:  # somebody else has written about the same object in the same nanosecond
                 if attempt == _ATTEMPTS - 1:
                     raise
-        known.name, known.count, known.at = name, 1, self._clock()
+        known.name, known.count, known.at = name, 1, self.clock()
 
     def _event(
         self, involved: ObjectRef, name: str, moment: int, type: str, reason: str, message: str
@@ -137,16 +121,16 @@ class EventRecorder:
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {"name": name, "namespace": _place(involved)},
-            "involvedObject": involved.wire(),
+            "involvedObject": msgspec.to_builtins(involved),
             "type": type,
             "reason": reason,
             "message": message,
             "count": 1,
             "firstTimestamp": happened,
             "lastTimestamp": happened,
-            "source": {"component": self._component} | ({"host": self._instance} if self._instance else {}),
-            "reportingComponent": self._component,
-            "reportingInstance": self._instance,
+            "source": {"component": self.component} | ({"host": self.instance} if self.instance else {}),
+            "reportingComponent": self.component,
+            "reportingInstance": self.instance,
         }
 
 

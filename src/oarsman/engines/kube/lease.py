@@ -19,6 +19,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,34 +48,26 @@ def steady_clock() -> float:
     return time.monotonic()
 
 
+@dataclass(eq=False)
 class Election:
     """Give it a client of its own: a renewal must not queue behind a thousand pods."""
 
-    def __init__(
-        self,
-        kube: Kube,
-        *,
-        namespace: str,
-        name: str = "mpi-operator",
-        identity: str = "",
-        annotations: Mapping[str, str] | None = None,
-        duration: float = 15.0,
-        renew_deadline: float = 10.0,
-        retry: float = 2.0,
-        clock: Callable[[], float] = steady_clock,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        if not duration > renew_deadline > retry > 0:
+    kube: Kube
+    _: KW_ONLY
+    namespace: str
+    name: str = "mpi-operator"
+    identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{uuid.uuid4()}")
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry: float = 2.0
+    clock: Callable[[], float] = steady_clock
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def __post_init__(self) -> None:
+        if not self.duration > self.renew_deadline > self.retry > 0:
             raise ValueError("a lease lasts longer than its renewal may take, which lasts longer than a pause")
-        self.identity = identity or f"{socket.gethostname()}_{uuid.uuid4()}"
-        self.duration = duration
-        self.renew_deadline = renew_deadline
-        self.retry = retry
         self.last_renewed: float | None = None  # when the last renewal that succeeded was sent, on `clock`
-        self._kube, self._namespace, self._name = kube, namespace, name
-        self._annotations = dict(annotations or {})
-        self._clock = clock
-        self._now = now
         self._document: dict[str, Any] | None = None  # the lease as last written by us; None: to be read again
         self._tried = False  # the lease may be in our name
         self._taken = False  # and is known to be in another's
@@ -84,7 +77,6 @@ class Election:
         self._complaint = ""
 
     # -- what others may ask ---------------------------------------------------------------------------
-
     @property
     def leading(self) -> bool:
         """Whether this process may act as the leader at this very moment."""
@@ -96,7 +88,7 @@ class Election:
         """Seconds since the last renewal while the leader's task runs, may it or not; None if it does not run."""
         if self._office is None or self._office.done() or self.last_renewed is None:
             return None
-        return self._clock() - self.last_renewed
+        return self.clock() - self.last_renewed
 
     @property
     def holder(self) -> str:
@@ -104,7 +96,6 @@ class Election:
         return self.identity if self.leading else _holder(self._seen)
 
     # -- the term --------------------------------------------------------------------------------------
-
     async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Wait for the lease, lead, and give it back when `lead` has ended. LeadershipLost if it cannot be kept.
 
@@ -145,7 +136,6 @@ class Election:
             raise
 
     # -- to get it -------------------------------------------------------------------------------------
-
     async def _acquire(self) -> None:
         while True:
             try:
@@ -162,7 +152,7 @@ class Election:
         if found is not None and found["spec"] != self._seen:
             if _holder(found["spec"]) not in ("", _holder(self._seen), self.identity):
                 log.info("%s leads, %s follows", _holder(found["spec"]), self.identity)
-            self._seen, self._seen_at = found["spec"], self._clock()
+            self._seen, self._seen_at = found["spec"], self.clock()
         # A lease that somebody deleted is still the last holder's, until that one must have noticed.
         if self._in_force():
             return False
@@ -174,14 +164,13 @@ class Election:
         if _holder(self._seen) in ("", self.identity):
             return False
         theirs = self._seen.get("leaseDurationSeconds") or 0
-        return self._clock() - self._seen_at < max(self.duration, theirs)
+        return self.clock() - self._seen_at < max(self.duration, theirs)
 
     # -- to keep it ------------------------------------------------------------------------------------
-
     async def _keep(self) -> None:
         while True:  # counted from the sending too: a slow server must not make the pauses longer
             assert self.last_renewed is not None
-            await asyncio.sleep(max(self.last_renewed + self.retry - self._clock(), 0))
+            await asyncio.sleep(max(self.last_renewed + self.retry - self.clock(), 0))
             await self._renew()
 
     async def _renew(self) -> None:
@@ -221,7 +210,7 @@ class Election:
 
     async def _take(self, found: dict[str, Any] | None) -> None:
         before: dict[str, Any] = (found or {}).get("spec") or {}
-        now = micro_time(self._now())
+        now = micro_time(self.now())
         ours = _holder(before) == self.identity
         transitions = int(before.get("leaseTransitions") or 0)
         spec = {
@@ -234,13 +223,13 @@ class Election:
         }
         self._tried = True
         self._document = None
-        sent = self._clock()
+        sent = self.clock()
         self._document = await self._write(found, spec)
         self.last_renewed = sent
 
     def _left(self) -> float:
         assert self.last_renewed is not None
-        return self.last_renewed + self.renew_deadline - self._clock()
+        return self.last_renewed + self.renew_deadline - self.clock()
 
     @property
     def _patience(self) -> float:
@@ -248,7 +237,6 @@ class Election:
         return max(self.renew_deadline / 2, self.retry)
 
     # -- to give it back -------------------------------------------------------------------------------
-
     async def _release(self) -> None:
         """So that another need not wait until it expires. Harmless if it is not ours."""
         if not self._tried:
@@ -257,7 +245,7 @@ class Election:
             async with asyncio.timeout(self.retry):
                 found = await self._read()
                 if found is not None and _holder(found["spec"]) == self.identity:
-                    now = micro_time(self._now())
+                    now = micro_time(self.now())
                     empty = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
                     await self._write(found, {**found["spec"], **empty})
                     log.info("%s has given the lease back", self.identity)
@@ -273,10 +261,9 @@ class Election:
         self._complaint = text
 
     # -- the object itself -----------------------------------------------------------------------------
-
     async def _read(self) -> dict[str, Any] | None:
         try:
-            found = await self._kube.get(LEASES, self._name, self._namespace)
+            found = await self.kube.get(LEASES, self.name, self.namespace)
         except NotFound:
             return None
         return found | {"spec": found.get("spec") or {}}
@@ -284,13 +271,13 @@ class Election:
     async def _write(self, before: dict[str, Any] | None, spec: dict[str, Any]) -> dict[str, Any]:
         """Whatever others wrote into it besides is kept."""
         if before is None:
-            metadata = {"name": self._name, "namespace": self._namespace, "annotations": self._annotations}
+            metadata = {"name": self.name, "namespace": self.namespace, "annotations": self.annotations}
             document = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
-            return await self._kube.create(LEASES, document, self._namespace)
+            return await self.kube.create(LEASES, document, self.namespace)
         metadata = before["metadata"]
-        metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **self._annotations}}
+        metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **self.annotations}}
         document = {**before, "metadata": metadata, "spec": spec}
-        return await self._kube.replace(LEASES, self._name, document, self._namespace)
+        return await self.kube.replace(LEASES, self.name, document, self.namespace)
 
 
 def micro_time(moment: datetime) -> str:

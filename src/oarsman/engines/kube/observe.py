@@ -98,7 +98,7 @@ def left_over(job: Job, pods: Collection[views.Pod]) -> views.Pod | None:
     for pod in pods:
         owner = pod.metadata.controller
         of_job = owner is None or (owner.kind == "Job" and owner.name == job.launcher_host)
-        if of_job and _role(pod) == "launcher" and not _phase(pod, _main(pod, job.launcher)).ended:
+        if of_job and _role(pod) == "launcher" and not _phase(pod, _main(pod, job.launcher).terminated).ended:
             return pod
     return None
 
@@ -163,9 +163,8 @@ def _launcher_without_pod(job: Job, found: views.BatchJob) -> Member:
 
 def _member(pod: views.Pod, role: Role, name: str, *, index: int = 0, attempt: int = 1, says: str = "") -> Member:
     main = _main(pod, role)
-    ended = main.state.terminated if main is not None else None
-    running = main.state.running if main is not None else None
-    phase = _phase(pod, main)
+    ended, running = main.terminated, main.running
+    phase = _phase(pod, ended)
     reason, message = _reason(pod, ended, phase)
     going = pod.metadata.deletion_timestamp is not None
     if going and not phase.ended and not message and pod.spec.node_name:
@@ -196,14 +195,18 @@ def _member(pod: views.Pod, role: Role, name: str, *, index: int = 0, attempt: i
     )
 
 
-def _main(pod: views.Pod, role: Role) -> views.ContainerStatus | None:
-    return next((c for c in pod.status.container_statuses if c.name == role.container.name), None)
+def _state(statuses: Collection[views.ContainerStatus], name: str) -> views.State:
+    """Of the container of that name; an empty one where nothing is known of it."""
+    return next((container.state for container in statuses if container.name == name), views.State())
 
 
-def _phase(pod: views.Pod, main: views.ContainerStatus | None) -> Phase:
+def _main(pod: views.Pod, role: Role) -> views.State:
+    return _state(pod.status.container_statuses, role.container.name)
+
+
+def _phase(pod: views.Pod, ended: views.Terminated | None) -> Phase:
     """What the MPI container does decides: a sidecar that never ends does not keep a launcher alive."""
     phase = Phase(pod.status.phase) if pod.status.phase in Phase._value2member_map_ else Phase.PENDING
-    ended = main.state.terminated if main is not None else None
     if _role(pod) == "launcher" and not phase.ended and ended is not None:
         return Phase.SUCCEEDED if ended.exit_code == 0 else Phase.FAILED
     return phase
@@ -214,8 +217,7 @@ def _reason(pod: views.Pod, ended: views.Terminated | None, phase: Phase) -> tup
         return "HostLost", pod.status.message or Text("node {node} does not answer", node=pod.spec.node_name)
     if not phase.ended:
         return "", ""
-    barrier = next((c for c in pod.status.init_container_statuses if c.name == BARRIER), None)
-    failed = barrier.state.terminated if barrier is not None else None
+    failed = _state(pod.status.init_container_statuses, BARRIER).terminated
     if failed is not None and failed.exit_code:
         return names.REASON_BARRIER, failed.message.strip() or Text(
             "the start barrier ended with code {code}", code=failed.exit_code
@@ -260,8 +262,7 @@ def _not_ready_because(pod: views.Pod, scheduled: views.ObjectCondition | None) 
         if waiting is not None and waiting.reason in _STUCK:
             what, why = waiting.reason, waiting.message
             return Text("{what}: {why}", what=what, why=why) if why else what, False
-    waits_inside = any(c.name == BARRIER and c.state.running for c in pod.status.init_container_statuses)
-    return "", not waits_inside
+    return "", not _state(pod.status.init_container_statuses, BARRIER).running
 
 
 def _exit(ended: views.Terminated | None) -> Exit | None:
@@ -272,8 +273,7 @@ def _exit(ended: views.Terminated | None) -> Exit | None:
 
 
 def _last_lines(job: Job, pod: views.Pod | None) -> Sequence[str]:
-    main = _main(pod, job.launcher) if pod is not None else None
-    ended = main.state.terminated if main is not None else None
+    ended = _main(pod, job.launcher).terminated if pod is not None else None
     if ended is None:
         return ()
     tags = Tags(hydra=job.implementation is not Implementation.OPENMPI, ranks=job.slots)
@@ -289,12 +289,9 @@ def _outdated(job: Job, seen: JobObjects, launcher: views.Pod | None) -> tuple[s
     launchers = [launcher] if launcher is not None else []
     workers = [pod for pod in seen.pods if _is_worker(job, pod)]
     made = (("Launcher", job.launcher, launchers), ("Worker", job.worker, workers))
-    return tuple(
-        f"spec.mpiReplicaSpecs.{name}.template"
-        for name, role, pods in made
-        if pods and role is not None and not _marks(pods) <= {"", fingerprint(role.template)}
-    )
-
-
-def _marks(pods: Collection[views.Pod]) -> set[str]:
-    return {pod.metadata.annotations.get(names.ANNOTATION_TEMPLATE, "") for pod in pods}
+    edited = []
+    for name, role, pods in made:
+        marks = {pod.metadata.annotations.get(names.ANNOTATION_TEMPLATE, "") for pod in pods}
+        if role is not None and not marks <= {"", fingerprint(role.template)}:
+            edited.append(f"spec.mpiReplicaSpecs.{name}.template")
+    return tuple(edited)

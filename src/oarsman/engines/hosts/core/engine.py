@@ -14,21 +14,20 @@ import signal
 import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core import agent_lock, job_agent, messages, process, shims
+from oarsman.engines.hosts.core import agent_lock, job_agent, journal_state, messages, process, shims
 from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec, read_spec
 from oarsman.engines.hosts.core.journal import HostDown, HostGone, JournalReader, LauncherGone, add_note
-from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
+from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local.transport import LocalTransport
 from oarsman.errors import PlaceLostError, RetryableError, UnsupportedError
 from oarsman.job.job import Job
-from oarsman.job.observed import PATIENCE, Member, Observed, Phase, World
+from oarsman.job.observed import PATIENCE, Observed, Phase, World
 from oarsman.job.state import Status
 from oarsman.plan import actions
 from oarsman.portal import in_background
@@ -37,7 +36,6 @@ from oarsman.text.sentence import Text
 log = logging.getLogger("oarsman")
 _ANSWER_WITHIN = 60.0
 _CLEAR_AGAIN = 30.0
-_LOST_DAEMON = "PRTE has lost communication with a remote daemon"
 FolderOf = Callable[[str], Path]  # by a job's uid
 
 
@@ -153,7 +151,8 @@ class HostsEngine:
             await self._clear_up(job.uid, watched)
         if alive:
             await self._tell_deadline(assignment, watched)
-        launcher, workers = _launcher_member(assignment, seen, alive), _worker_members(assignment, seen, alive)
+        launcher = journal_state.launcher_member(assignment, seen, alive)
+        workers = journal_state.worker_members(assignment, seen, alive)
         between_runs = assignment.status.retry_at is not None or assignment.status.is_true(names.SUSPENDED)
         watched.rests = between_runs and launcher is None and not workers
         waits = launcher is None or launcher.phase is Phase.PENDING
@@ -161,7 +160,7 @@ class HostsEngine:
             watched.lost = ""
         if waits and alive and not watched.lost:
             watched.lose_place(self._unusable(job, seen), assignment.status)
-        worlds = _worlds(seen) if launcher is not None else (World(ranks=()),)
+        worlds = journal_state.worlds(seen) if launcher is not None else (World(ranks=()),)
         return Observed(
             status=assignment.status,
             workers=workers,
@@ -348,94 +347,6 @@ class HostsEngine:
             pass
         finally:
             self._notify(uid)
-
-
-def _worlds(seen: Seen) -> tuple[World, ...]:
-    found = (
-        World(ranks=tuple(world.ranks[rank] for rank in sorted(world.ranks)), line=world.line, hosts=world.hosts)
-        for world in seen.worlds.values()
-    )
-    return tuple(found) or (World(ranks=()),)
-
-
-def _worker_members(assignment: Assignment, seen: Seen, agent_alive: bool) -> tuple[Member, ...]:
-    """Those of a launcher that ended while no supervisor was there are gone with their job agent, but were not lost."""
-    launcher = seen.launcher
-    if seen.ended and launcher is not None and not launcher.dismissed and not assignment.status.finished:
-        return tuple(_worker_member(host, True) for host in launcher.workers)
-    return tuple(_worker_member(host, agent_alive) for host in seen.hosts.values() if not host.launcher)
-
-
-def _worker_member(host: HostSeen, agent_alive: bool) -> Member:
-    name, index, made_at = host.name, host.index, host.made_at
-    if host.down_at is None and agent_alive:
-        phase = Phase.RUNNING if host.up else Phase.PENDING
-        why = "" if host.up else host.trouble or Text("it is still starting")
-        return Member(
-            name=name,
-            index=index,
-            phase=phase,
-            ready=host.up,
-            terminating=host.ending,
-            started_at=made_at,
-            not_ready_because=why,
-        )
-    return Member(
-        name=name,
-        index=index,
-        phase=Phase.FAILED,
-        started_at=made_at,
-        finished_at=host.down_at,
-        reason="OOMKilled" if host.memory_limit_hit else names.REASON_HOST_LOST,
-        message=host.trouble or Text("its job agent was killed"),
-    )
-
-
-def _hidden_failure(job: Job, seen: Seen) -> bool:
-    """Open MPI 5 can end with 0 although a host died. What a script makes of a failed mpirun is its own affair."""
-    direct = job.launch is not None and not job.launch.in_shell
-    failed = any(rank.exit is not None and rank.exit.code != 0 for rank in seen.ranks.values())
-    amiss = any(rank.reason for rank in seen.ranks.values())
-    last = seen.launcher.lines if seen.launcher is not None else ()
-    failed = failed or any(_LOST_DAEMON in line for line in last)  # perhaps before any rank was there
-    return bool(seen.log_trouble) or amiss or (direct and failed and not seen.ranks_may_fail)
-
-
-def _launcher_member(assignment: Assignment, seen: Seen, agent_alive: bool) -> Member | None:
-    job, attempt, launcher = assignment.job, assignment.status.attempt, seen.launcher
-    host = seen.hosts.get(job.launcher_host)
-    if attempt is not None and not attempt.outcome and (launcher is None or launcher.attempt < attempt.number):
-        if not agent_alive or host is None:
-            return None
-        # It was ordered, and starts as soon as its host is up. Far away that may take long.
-        member = Member(name=job.launcher_host, attempt=attempt.number, phase=Phase.PENDING, started_at=attempt.started)
-        if host.down_at is None:
-            return replace(member, not_ready_because=host.trouble)
-        return replace(
-            member,
-            phase=Phase.FAILED,
-            finished_at=host.down_at,
-            reason=names.REASON_HOST_LOST,
-            message=host.trouble,
-        )
-    vanished = not agent_alive or seen.ended  # if it has not ended, it did so with its job agent
-    if launcher is None or (vanished if launcher.exit is None else launcher.dismissed):
-        return None
-    phase = Phase.RUNNING
-    if launcher.exit is not None:
-        phase = Phase.SUCCEEDED if launcher.exit.code == 0 and not _hidden_failure(job, seen) else Phase.FAILED
-    return Member(
-        name=job.launcher_host,
-        attempt=launcher.attempt,
-        phase=phase,
-        ready=phase is Phase.RUNNING,
-        terminating=launcher.dismissed,
-        started_at=launcher.started_at,
-        finished_at=launcher.finished_at,
-        exit=launcher.exit,
-        reason=names.REASON_HOST_LOST if launcher.host_lost and phase is Phase.FAILED else "",
-        message=seen.log_trouble or launcher.host_lost,
-    )
 
 
 async def _receive(reader: asyncio.StreamReader) -> messages.Answer | messages.Unknown:

@@ -18,7 +18,7 @@ from oarsman.job.mpi import Family
 from oarsman.text.sentence import Text, listed
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
-_BY_NAME = {"openmpi": Implementation.OPENMPI, "mpich": Implementation.MPICH, "intel": Implementation.INTEL}
+BY_NAME = {"openmpi": Implementation.OPENMPI, "mpich": Implementation.MPICH, "intel": Implementation.INTEL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def choose(job: Job, environment: Mapping[str, str], folder: Path) -> FoundMpi |
         if found is not None or not (os.access(path, os.X_OK) or job.path_is_of_image) or wanted:
             return found
         # A script of somebody's own in place of mpirun says nothing of what it calls.
-    implementation = _BY_NAME.get(wanted.lower()) if wanted else job.implementation
+    implementation = BY_NAME.get(wanted.lower()) if wanted else job.implementation
     if not wanted and not job.implementation_stated:
         implementation = None
     candidates = find_all(environment)
@@ -77,10 +77,8 @@ def _at(path: str) -> FoundMpi | None:
 
 
 def _in_folder(folder: str) -> FoundMpi | None:
-    for path in filter(None, (shutil.which(name, path=folder) for name in LAUNCHERS)):
-        if (found := _named(path)) is not None:
-            return found
-    return None
+    there = filter(None, (shutil.which(name, path=folder) for name in LAUNCHERS))
+    return next(filter(None, map(_named, there)), None)
 
 
 def _named(path: str) -> FoundMpi | None:

@@ -308,25 +308,19 @@ class JobAgent:
             return
         self.spec = read_spec(self.folder)
         name = self.spec.launcher_host
-        if name not in self.hosts or not self.hosts[name].up:
-            self.waiting_attempt = attempt
-            return
-        if self._waits_for_input():
-            self.waiting_attempt = attempt
+        self.waiting_attempt = attempt  # until it has started
+        if name not in self.hosts or not self.hosts[name].up or self._waits_for_input():
             return
         try:
             self.launcher = Launcher.start(
                 attempt,
-                self.spec.launcher_argv,
-                host=name,
+                self.spec,
                 socket_path=self.network.socket_path(name),
                 logs=self._logs(attempt),
-                host_of=self._host_of if self.spec.elsewhere else None,
+                host_of=self._host_of,
                 stdin=self.stdin,
-                for_rank=self.spec.elsewhere and self.spec.launcher_is_mpirun,
             )
         except (ConnectionError, FileNotFoundError):  # its host is gone, which is noticed next
-            self.waiting_attempt = attempt
             return
         self.waiting_attempt = self.stdin = None
         self.ranks.clear()

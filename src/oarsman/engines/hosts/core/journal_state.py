@@ -1,4 +1,4 @@
-"""What the journal of a job amounts to: its hosts, launchers and ranks, replayed fact by fact."""
+"""The journal of a job replayed fact by fact: its hosts, launchers and ranks, as they are and as the plan sees them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from oarsman import names
+from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import journal
 from oarsman.engines.hosts.core.messages import RankStarted, WorldStarted
 from oarsman.engines.hosts.core.process import ProcessId
 from oarsman.job import launch
-from oarsman.job.observed import Exit, RankReport
+from oarsman.job.job import Job
+from oarsman.job.observed import Exit, Member, Phase, RankReport, World
+from oarsman.text.sentence import Text
 
+_LOST_DAEMON = "PRTE has lost communication with a remote daemon"
 # Of words that say nothing about where ranks go.
 _UNCLEAR = launch.LaunchLine(launcher="", path="", unclear=("",))
 
@@ -192,3 +197,75 @@ class Seen:
         """The ranks of its world, if it is known as one of them."""
         world = self.worlds.get((fact.attempt, fact.world))
         return world.ranks if world is not None and fact.rank in world.ranks else None
+
+
+def worlds(seen: Seen) -> tuple[World, ...]:
+    found = (
+        World(ranks=tuple(world.ranks[rank] for rank in sorted(world.ranks)), line=world.line, hosts=world.hosts)
+        for world in seen.worlds.values()
+    )
+    return tuple(found) or (World(ranks=()),)
+
+
+def worker_members(assignment: Assignment, seen: Seen, agent_alive: bool) -> tuple[Member, ...]:
+    """Those of a launcher that ended while no supervisor was there are gone with their job agent, but were not lost."""
+    launcher = seen.launcher
+    if seen.ended and launcher is not None and not launcher.dismissed and not assignment.status.finished:
+        return tuple(_worker_member(host, True) for host in launcher.workers)
+    return tuple(_worker_member(host, agent_alive) for host in seen.hosts.values() if not host.launcher)
+
+
+def _worker_member(host: HostSeen, agent_alive: bool) -> Member:
+    member = Member(name=host.name, index=host.index, phase=Phase.RUNNING, ready=True, started_at=host.made_at)
+    if host.down_at is not None or not agent_alive:
+        reason = "OOMKilled" if host.memory_limit_hit else names.REASON_HOST_LOST
+        return _failed(member, host.down_at, reason, host.trouble or Text("its job agent was killed"))
+    if host.up:
+        return replace(member, terminating=host.ending)
+    why = host.trouble or Text("it is still starting")
+    return replace(member, phase=Phase.PENDING, ready=False, terminating=host.ending, not_ready_because=why)
+
+
+def _failed(member: Member, at: datetime | None, reason: str, message: str) -> Member:
+    return replace(member, phase=Phase.FAILED, ready=False, finished_at=at, reason=reason, message=message)
+
+
+def _hidden_failure(job: Job, seen: Seen) -> bool:
+    """Open MPI 5 can end with 0 although a host died. What a script makes of a failed mpirun is its own affair."""
+    direct = job.launch is not None and not job.launch.in_shell
+    failed = any(rank.exit is not None and rank.exit.code != 0 for rank in seen.ranks.values())
+    amiss = any(rank.reason for rank in seen.ranks.values())
+    last = seen.launcher.lines if seen.launcher is not None else ()
+    failed = failed or any(_LOST_DAEMON in line for line in last)  # perhaps before any rank was there
+    return bool(seen.log_trouble) or amiss or (direct and failed and not seen.ranks_may_fail)
+
+
+def launcher_member(assignment: Assignment, seen: Seen, agent_alive: bool) -> Member | None:
+    job, attempt, launcher = assignment.job, assignment.status.attempt, seen.launcher
+    host = seen.hosts.get(job.launcher_host)
+    if attempt is not None and not attempt.outcome and (launcher is None or launcher.attempt < attempt.number):
+        if not agent_alive or host is None:
+            return None
+        # It was ordered, and starts as soon as its host is up. Far away that may take long.
+        member = Member(name=job.launcher_host, attempt=attempt.number, phase=Phase.PENDING, started_at=attempt.started)
+        if host.down_at is None:
+            return replace(member, not_ready_because=host.trouble)
+        return _failed(member, host.down_at, names.REASON_HOST_LOST, host.trouble)
+    vanished = not agent_alive or seen.ended  # if it has not ended, it did so with its job agent
+    if launcher is None or (vanished if launcher.exit is None else launcher.dismissed):
+        return None
+    phase = Phase.RUNNING
+    if launcher.exit is not None:
+        phase = Phase.SUCCEEDED if launcher.exit.code == 0 and not _hidden_failure(job, seen) else Phase.FAILED
+    return Member(
+        name=job.launcher_host,
+        attempt=launcher.attempt,
+        phase=phase,
+        ready=phase is Phase.RUNNING,
+        terminating=launcher.dismissed,
+        started_at=launcher.started_at,
+        finished_at=launcher.finished_at,
+        exit=launcher.exit,
+        reason=names.REASON_HOST_LOST if launcher.host_lost and phase is Phase.FAILED else "",
+        message=seen.log_trouble or launcher.host_lost,
+    )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from oarsman.engines.hosts.core import log_lines, messages
+from oarsman.engines.hosts.core.job_spec import JobSpec
 from oarsman.engines.hosts.core.log_lines import Recorder
 from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RankStarted, RunCommand
 from oarsman.status.tags import Spoken, Tags
@@ -51,38 +52,30 @@ class Launcher:
 
     @classmethod
     def start(
-        cls,
-        attempt: int,
-        argv: Sequence[str],
-        *,
-        host: str,
-        socket_path: str,
-        logs: str,
-        host_of: HostOf | None,
-        stdin: int | None,
-        for_rank: bool,
+        cls, attempt: int, spec: JobSpec, *, socket_path: str, logs: str, host_of: HostOf, stdin: int | None
     ) -> Launcher:
-        """host_of: where a rank runs; needed if the ranks are elsewhere. for_rank: the input is not for itself."""
+        """socket_path: where its host takes commands; host_of: where a rank runs, if that is elsewhere."""
         os.makedirs(logs, exist_ok=True)
-        relayed = RankLogs(logs, host_of) if host_of is not None else None
+        host = spec.launcher_host
+        relayed = RankLogs(logs, host_of) if spec.elsewhere else None
         launcher = cls(attempt, messages.connect(socket_path), {}, relayed)
         ends = []
         for stream in ("out", "err"):
             read, write = os.pipe()
             os.set_blocking(read, False)
             launcher.streams[read] = (
-                Recorder(logs, rank="-", host=host, stream=stream, merge=True)
-                if host_of is None
-                else TaggedRecorder(logs, host=host, stream=stream, host_of=host_of)
+                TaggedRecorder(logs, host=host, stream=stream, host_of=host_of)
+                if spec.elsewhere
+                else Recorder(logs, rank="-", host=host, stream=stream, merge=True)
             )
             ends.append(write)
         pipes = ":".join(str(os.fstat(end).st_ino) for end in ends)  # how a shim knows where its output goes
         environment = {"OARSMAN_ATTEMPT": str(attempt), "OARSMAN_LAUNCHER_PIPES": pipes}
-        if for_rank and stdin is not None:
+        if spec.elsewhere and spec.launcher_is_mpirun and stdin is not None:  # it is not for the launcher itself
             launcher.feed, stdin = stdin, None
             environment["OARSMAN_FEED"] = "1"
         stdin = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
-        COMMANDS.send(launcher.channel, RunCommand(argv, environment), [stdin, *ends])
+        COMMANDS.send(launcher.channel, RunCommand(spec.launcher_argv, environment), [stdin, *ends])
         for fd in (stdin, *ends):
             os.close(fd)
         return launcher

@@ -156,17 +156,14 @@ def _schedule(nice: int, cpus: Sequence[int]) -> None:
 
 def _tried(nice: int, cpus: Sequence[int]) -> tuple[int, Sequence[int]]:
     """What becomes of it. On Linux each thread has its own, which end with it."""
-    import threading  # only the supervisor tries
+    from concurrent.futures import ThreadPoolExecutor  # only the supervisor tries
 
     if not hasattr(os, "sched_setaffinity"):
         return max(nice, _scheduled()[0]), ()
-    found: list[tuple[int, Sequence[int]]] = []
 
-    def attempt() -> None:
+    def attempt() -> tuple[int, Sequence[int]]:
         _schedule(nice, cpus)
-        found.append(_scheduled())
+        return _scheduled()
 
-    thread = threading.Thread(target=attempt)
-    thread.start()
-    thread.join()
-    return found[0]
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(attempt).result()

@@ -88,14 +88,12 @@ def restore_signals() -> None:
 
 def stopped(pid: int) -> bool:
     """Whether it is halted (SIGSTOP, a debugger) and so silent."""
-    fields = _stat(pid)
-    return fields is not None and fields[0] in ("T", "t")
+    return _state(pid) in ("T", "t")
 
 
 def wants_to_run(pid: int) -> bool:
     """Whether it has something to do, and waits for a processor or for memory to do it."""
-    fields = _stat(pid)
-    return fields is not None and fields[0] in ("R", "D")
+    return _state(pid) in ("R", "D")
 
 
 def descendants(root: int, without: Collection[int] = ()) -> list[int]:
@@ -130,6 +128,10 @@ def _stat(pid: int) -> list[str] | None:
             return file.read().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
+
+
+def _state(pid: int) -> str:
+    return (_stat(pid) or [""])[0]
 
 
 @functools.cache

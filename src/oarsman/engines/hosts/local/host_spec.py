@@ -101,10 +101,9 @@ def wants_private_network(job: Job, separation: Separation) -> bool:
 
 def remarks(job: Job, separation: Separation, slices: Slices) -> list[str]:
     """What is done differently here, each in one plain sentence."""
-    image = job.launcher.container.image
-    notes: list[str] = (
-        [Text("image {image} is not pulled: the programs of this machine run", image=image)] if image else []
-    )
+    notes: list[str] = []
+    if image := job.launcher.container.image:
+        notes.append(Text("image {image} is not pulled: the programs of this machine run", image=image))
     if not separation.names:
         notes.append(Text("all ranks run as one host, workers are names only: {why}", why=separation.trouble))
     if said := limits.not_kept(job, slices):

@@ -81,13 +81,8 @@ class Ssh:
 
     def _way(self, host: SshHost) -> list[str]:
         """What the inventory says of it."""
-        words = ["-F", self.config] if self.config else []
-        if host.user:
-            words += ["-l", host.user]
-        if host.port is not None:
-            words += ["-p", str(host.port)]
-        if host.jump:
-            words += ["-J", host.jump]
+        given = {"-F": self.config, "-l": host.user, "-p": str(host.port or ""), "-J": host.jump}
+        words = [word for option, value in given.items() if value for word in (option, value)]
         if host.key:  # that key and no other: an agent full of keys uses up the tries that a server allows
             words += ["-i", self._file(host.key), "-o", "IdentitiesOnly=yes"]
         return words
@@ -241,11 +236,9 @@ async def end(process: asyncio.subprocess.Process) -> None:
             await asyncio.wait_for(asyncio.gather(process.wait(), *rest), _END_SECONDS)
 
 
-async def on_all(
-    hosts: Iterable[SshHost], work: Callable[[SshHost], Awaitable[_Result]], *, at_once: int = AT_ONCE
-) -> dict[str, _Result]:
+async def on_all(hosts: Iterable[SshHost], work: Callable[[SshHost], Awaitable[_Result]]) -> dict[str, _Result]:
     """Do it on all hosts, some at a time; if it raises for one, the others are ended and it is raised here."""
-    room = asyncio.Semaphore(at_once)
+    room = asyncio.Semaphore(AT_ONCE)
     hosts = list(hosts)
 
     async def one(host: SshHost) -> _Result:

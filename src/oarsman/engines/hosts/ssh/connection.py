@@ -16,18 +16,7 @@ from functools import partial
 from typing import IO
 
 from oarsman.engines.hosts.core import messages, process
-from oarsman.engines.hosts.core.messages import (
-    COMMANDS,
-    RANKS,
-    RESULTS,
-    Exited,
-    HostReport,
-    RankEnded,
-    RankStarted,
-    RunCommand,
-    Said,
-    WorldStarted,
-)
+from oarsman.engines.hosts.core.messages import RANKS, Exited
 from oarsman.engines.hosts.ssh import scripts
 
 _KEPT_WORDS = 4096
@@ -181,7 +170,7 @@ class RemoteCommands:
             return
         quiet = os.open(os.devnull, os.O_RDONLY)
         (out, out_end), (err, err_end) = os.pipe(), os.pipe()
-        COMMANDS.send(channel, RunCommand(["/bin/sh", "-c", command]), [quiet, out_end, err_end])
+        messages.COMMANDS.send(channel, messages.RunCommand(["/bin/sh", "-c", command]), [quiet, out_end, err_end])
         for fd in (quiet, out_end, err_end):
             os.close(fd)
         remote_command = self.under_way[asker] = RemoteCommand(asker, channel, {out: "out", err: "err"})
@@ -224,7 +213,7 @@ class RemoteCommands:
         self._end_if_done(remote_command)
 
     def _hear(self, remote_command: RemoteCommand) -> None:
-        result, _ = RESULTS.receive(remote_command.host)
+        result, _ = messages.RESULTS.receive(remote_command.host)
         if isinstance(result, messages.Unknown):
             return
         remote_command.exit = result.exit if result is not None else 255
@@ -249,10 +238,10 @@ class RemoteRanks:
 
     members: Sequence[tuple[str, int]]
     run_folder: str
-    tell: Callable[[HostReport], None]
+    tell: Callable[[messages.HostReport], None]
     tellers: dict[tuple[str, str], socket.socket] = field(default_factory=dict)
 
-    def announce(self, world: WorldStarted) -> None:
+    def announce(self, world: messages.WorldStarted) -> None:
         with contextlib.suppress(OSError), messages.connect(f"{self.run_folder}/k") as teller:
             RANKS.send(teller, world)
 
@@ -263,7 +252,7 @@ class RemoteRanks:
             teller = self.tellers[label, rank] = messages.connect(f"{self.run_folder}/k")
             host = member_of(self.members, int(local))
             numbers = int(rank), int(size), int(local)
-            RANKS.send(teller, RankStarted(*numbers, host, int(attempt), world, survives == "1", pid=int(pid)))
+            RANKS.send(teller, messages.RankStarted(*numbers, host, int(attempt), world, survives == "1", pid=int(pid)))
 
     def said(self, words: str) -> None:
         """What a rank wrote, out of the file that Open MPI keeps: WORLD/JOB/rank.NUMBER/STREAM BASE64."""
@@ -272,14 +261,14 @@ class RemoteRanks:
             world, _job, rank, stream = path.split("/")
             attempt, number = int(world.partition("-")[0]), int(rank.removeprefix("rank."))
             binascii.a2b_base64(data)
-            self.tell(Said(data, attempt, world, number, _STREAMS[stream]))
+            self.tell(messages.Said(data, attempt, world, number, _STREAMS[stream]))
 
     def ended(self, facts: str) -> None:
         with contextlib.suppress(OSError, ValueError):
             label, rank, code = facts.split()
             if (teller := self.tellers.pop((label, rank), None)) is not None:
                 with teller:
-                    RANKS.send(teller, RankEnded(*exit_told(int(code))))
+                    RANKS.send(teller, messages.RankEnded(*exit_told(int(code))))
 
     def end_all(self) -> None:
         for teller in self.tellers.values():

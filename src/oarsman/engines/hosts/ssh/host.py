@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import resource
 import shlex
 import signal
 import socket
@@ -21,29 +20,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from oarsman.engines.hosts.core import messages
 from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
-from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, SshHostSpec, read_spec
-from oarsman.engines.hosts.core.messages import (
-    Alive,
-    Emptied,
-    InTrouble,
-    Launching,
-    PublishFiles,
-    RunCommand,
-    Up,
-    WorldStarted,
-)
-from oarsman.engines.hosts.ssh import scripts
-from oarsman.engines.hosts.ssh.connection import (
-    Connection,
-    RemoteCommands,
-    RemoteRanks,
-    exit_told,
-    member_of,
-    start_feeder,
-    start_ssh,
-)
+from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, SshHostSpec, read_spec, replace_file
+from oarsman.engines.hosts.core.messages import RunCommand
+from oarsman.engines.hosts.ssh import connection, scripts
+from oarsman.engines.hosts.ssh.connection import Connection, RemoteCommands, RemoteRanks, exit_told
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import trouble
 from oarsman.text.sentence import Text
@@ -128,7 +111,9 @@ class RemoteHost(Host[SshCommand]):
         if self.ending_by is not None:
             self._end_now()
         host, ssh = SshHost(**self.spec.way._asdict()), self.spec.ssh
-        self._tell(InTrouble(str(trouble(host, code, self.unfit or words, typed=ssh.typed, config=ssh.config))))
+        self._tell(
+            messages.InTrouble(str(trouble(host, code, self.unfit or words, typed=ssh.typed, config=ssh.config)))
+        )
         if self.up:
             self._end_now()
         pause = _RETRY_SECONDS[min(self.tries, len(_RETRY_SECONDS) - 1)]
@@ -180,7 +165,7 @@ class RemoteHost(Host[SshCommand]):
     # -- what the machine says -----------------------------------------------------------------------------
     def _is_up(self, port: str) -> None:
         self.up, self.port, self.up_by = True, port, None
-        self._tell(Up())
+        self._tell(messages.Up())
         self._take_files()
         self._start_waiting()
 
@@ -193,7 +178,7 @@ class RemoteHost(Host[SshCommand]):
 
     def _has_trouble(self, words: str) -> None:
         """Without its files a launcher would wait for ever."""
-        self._tell(InTrouble(Text("{host}: {why}", host=self.spec.machine, why=words)))
+        self._tell(messages.InTrouble(Text("{host}: {why}", host=self.spec.machine, why=words)))
         self._end_now()
 
     def _used(self, figures: str) -> None:
@@ -201,14 +186,12 @@ class RemoteHost(Host[SshCommand]):
         path = f"{self.run_folder}/u/{self.name}"
         with contextlib.suppress(OSError):
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(f"{path}.new", "w") as file:
-                file.write(f"{time.time():.3f} {figures}\n")
-            os.rename(f"{path}.new", path)
+            replace_file(path, f"{time.time():.3f} {figures}\n")
 
     def _has_emptied(self, sweep: str) -> None:
         """All that ranks wrote before that sweep is here."""
         if sweep.isdecimal():
-            self._tell(Emptied(int(sweep)))
+            self._tell(messages.Emptied(int(sweep)))
 
     # -- what shims on the machine ask -------------------------------------------------------------------
     def _hear_part(self, text: str) -> None:
@@ -238,10 +221,10 @@ class RemoteHost(Host[SshCommand]):
         ranks: Counter[str] = Counter()  # so far, by machine
         planned = []  # by rank, the host it belongs to
         for machine in done.machines:
-            planned.append(member_of(launch.members[machine], ranks[machine]))
+            planned.append(connection.member_of(launch.members[machine], ranks[machine]))
             ranks[machine] += 1
-        self._tell(Launching(planned, done.by_hydra))
-        self.ranks.announce(WorldStarted(done.asked, int(self.attempt), world))
+        self._tell(messages.Launching(planned, done.by_hydra))
+        self.ranks.announce(messages.WorldStarted(done.asked, int(self.attempt), world))
         self._order("answer", asker, "words", scripts.packed(shlex.join(done.words)))
 
     # -- commands --------------------------------------------------------------------------------------------
@@ -266,13 +249,13 @@ class RemoteHost(Host[SshCommand]):
             variables=command.env,
             reads=reads,
         )
-        ssh = start_ssh(self.spec.ssh.command, fds[1], fds[2])
+        ssh = connection.start_ssh(self.spec.ssh.command, fds[1], fds[2])
         new = self.commands[self.started] = SshCommand(self.started, caller, ssh=ssh)
         assert ssh.stdin is not None
         with contextlib.suppress(OSError):
             ssh.stdin.write(scripts.line(script))
             ssh.stdin.flush()
-            new.feeder = start_feeder(fds[0], ssh.stdin) if reads else None
+            new.feeder = connection.start_feeder(fds[0], ssh.stdin) if reads else None
             ssh.stdin.close()
         for fd in fds:
             os.close(fd)
@@ -331,7 +314,7 @@ class RemoteHost(Host[SshCommand]):
 _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
     "up": RemoteHost._is_up,
     "failed": RemoteHost._is_unfit,
-    "alive": lambda host, _beat: host._tell(Alive()),
+    "alive": lambda host, _beat: host._tell(messages.Alive()),
     "wrote": RemoteHost._wrote,
     "trouble": RemoteHost._has_trouble,
     "usage": RemoteHost._used,
@@ -352,17 +335,10 @@ class SshHostNetwork(HostNetwork):
         super().__init__(spec)
         self._job_folder = job_folder
 
-    def open(self) -> None:
-        """Each rank has a connection and its logs, and all are open here: as many as we may have, not as is usual."""
-        super().open()
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
     def publish(self, files: Mapping[str, str], hosts: Iterable[RunningHost]) -> None:
         super().publish(files, hosts)
         for host in hosts:
-            host.tell(PublishFiles())
+            host.tell(messages.PublishFiles())
 
     def _start(self, name: str, spec: HostSpec, channel: socket.socket, _group: Group, close: Sequence[int]) -> int:
         assert isinstance(spec, SshHostSpec)

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from oarsman import names
-from oarsman.engines.hosts.core.installed_mpi import FoundMpi, not_there
+from oarsman.engines.hosts.core.installed_mpi import BY_NAME, FoundMpi, not_there
 from oarsman.engines.hosts.ssh import probe
 from oarsman.engines.hosts.ssh.client import Ssh, on_all
 from oarsman.engines.hosts.ssh.interfaces import Networks, connecting
@@ -25,7 +25,7 @@ from oarsman.engines.hosts.ssh.inventory_file import load
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
 from oarsman.engines.hosts.ssh.trouble import Trouble, without_name
 from oarsman.errors import OarsmanError, RetryableError
-from oarsman.job.job import Implementation, Job
+from oarsman.job.job import Job
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
 from oarsman.text.sentence import Text
@@ -114,16 +114,13 @@ class InventoryFacts:
         self._looked_at, self.asked_at = time.monotonic(), asked_at
         self._keep(inventory, self.facts, self.troubles)
 
-    async def with_mpi(self, names: Iterable[str], mpi: str) -> dict[str, HostFacts]:
-        """What these hosts say when they are asked for another MPI than the inventory names."""
-        asked = [replace(host, mpi=mpi) for host in self.inventory.hosts if host.name in set(names)]
-        answers = await on_all(asked, self._ask)
-        return {name: said for name, said in answers.items() if isinstance(said, HostFacts)}
-
     async def for_mpi_of(self, job: Job, facts: Mapping[str, HostFacts]) -> dict[str, HostFacts]:
         """The same, where nobody has looked yet for the MPI that the job names by its path, after a look."""
-        others = mpi_unseen(job, facts)
-        return {**facts, **(await self.with_mpi(others, job.mpi_path) if others else {})}
+        path = _path_of(job)
+        unseen = {name for name, found in facts.items() if path and not _suitable(job, path, found.mpis)}
+        asked = [replace(host, mpi=path) for host in self.inventory.hosts if host.name in unseen]
+        answers = await on_all(asked, self._ask)
+        return {**facts, **{name: said for name, said in answers.items() if isinstance(said, HostFacts)}}
 
     async def _ask(self, host: SshHost) -> HostFacts | Trouble:
         answer = await self.ssh.run(host, probe.script(host, patience=_BUSY_PATIENCE), timeout=_ANSWER_SECONDS)
@@ -191,9 +188,6 @@ def network_of(machines: Mapping[str, SshHost], facts: Mapping[str, HostFacts]) 
     )
 
 
-_BY_NAME = {"openmpi": Implementation.OPENMPI, "mpich": Implementation.MPICH, "intel": Implementation.INTEL}
-
-
 def choose_mpi(job: Job, facts: Mapping[str, HostFacts]) -> FoundMpi | str:
     """The MPI, or why there is none. `facts` are those of the job's machines, the launcher's first."""
     wanted = job.annotation(names.ANNOTATION_MPI) or _path_of(job)
@@ -220,12 +214,6 @@ def choose_mpi(job: Job, facts: Mapping[str, HostFacts]) -> FoundMpi | str:
     return Text("the hosts have no MPI in common: all need the same, at the same place")
 
 
-def mpi_unseen(job: Job, facts: Mapping[str, HostFacts]) -> list[str]:
-    """The machines on which nobody has looked yet for the MPI that the job names by its path."""
-    path = _path_of(job)
-    return [name for name, found in facts.items() if path and not _suitable(job, path, found.mpis)]
-
-
 def mpi_not_there(job: Job, facts: Mapping[str, HostFacts]) -> str | None:
     """Words about an MPI that the job names by its path, if none of these machines has one there."""
     path = _path_of(job)
@@ -248,7 +236,7 @@ def _suitable(job: Job, wanted: str, mpis: Sequence[HostMpi]) -> list[HostMpi]:
         if not own:
             return [mpi for mpi in named if mpi.found]
         wanted = ""  # a script of somebody's own in place of mpirun, which says nothing of what it calls
-    implementation = _BY_NAME.get(wanted.lower())
+    implementation = BY_NAME.get(wanted.lower())
     if not wanted and job.implementation_stated:
         implementation = job.implementation
     return [mpi for mpi in mpis if mpi.family and implementation in (None, mpi.family.implementation)]

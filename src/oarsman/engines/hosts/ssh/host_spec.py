@@ -91,15 +91,12 @@ class SshHostSpecs(HostSpecs):
 
     # -- the whole -----------------------------------------------------------------------------------------
     def specification(self) -> JobSpec:
-        return (
-            super()
-            .specification()
-            ._replace(
-                transport="ssh",
-                placement={member: host.name for member, host in self.places.items()},
-                addresses={machine: end.address for machine, end in self.networks.ends.items()},
-                cleanup={host.name: self.ssh.argv(host) for host in self.places.values()},
-            )
+        spec = super().specification()
+        return spec._replace(
+            transport="ssh",
+            placement={member: host.name for member, host in self.places.items()},
+            addresses={machine: end.address for machine, end in self.networks.ends.items()},
+            cleanup={host.name: self.ssh.argv(host) for host in self.places.values()},
         )
 
     def _host(self, member: str) -> SshHostSpec:
@@ -192,10 +189,10 @@ class SshHostSpecs(HostSpecs):
             "PORTS": " ".join(str(20000 + (first + step * 997) % 12000) for step in range(16)),  # below ephemeral ones
             "FOLDER": self.folders[machine],
         }
-        assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items())
         runs = " ".join(self.folder(each) for each, _ in self._members_at(machine))
         seats = f"slots={self.job.slots_per_worker} runs='{runs}'\n" if leads else ""
-        return assignments + scripts.writing(self._files(member), seats=seats) + scripts.script("host_agent")
+        files = scripts.writing(self._files(member), seats=seats)
+        return scripts.assignments(given) + files + scripts.script("host_agent")
 
     def _files(self, member: str) -> dict[str, str]:
         run = self.folder(member)

@@ -15,6 +15,7 @@ from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.text.sentence import Text, sentences
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+_Known: TypeAlias = Mapping[str, Sequence["Address"]]  # by host
 _VIRTUAL = (
     *("docker", "br-", "virbr", "vmnet", "vboxnet", "podman", "lxc", "lxd", "nerdctl"),
     *("veth", "cni", "flannel", "cali", "cilium", "weave", "kube", "vxlan", "tun", "tap", "wg", "tailscale", "zt"),
@@ -74,11 +75,7 @@ class Networks:
 
 
 def connecting(
-    facts: Mapping[str, Sequence[Address]],
-    wanted: Mapping[str, str],
-    *,
-    reached: Mapping[str, str] | None = None,
-    rdma: Collection[str] = (),
+    facts: _Known, wanted: Mapping[str, str], *, reached: Mapping[str, str] | None = None, rdma: Collection[str] = ()
 ) -> Networks | Trouble:
     """The network for these hosts.
 
@@ -122,9 +119,7 @@ def _wanted(addresses: Iterable[Address], wanted: str) -> list[Address]:
     return [address for address in usable if wanted in ("", address.interface)]
 
 
-def _in_one_range(
-    candidates: Mapping[str, Sequence[Address]], wanted: Mapping[str, str], reached: Mapping[str, str]
-) -> Networks | None:
+def _in_one_range(candidates: _Known, wanted: Mapping[str, str], reached: Mapping[str, str]) -> Networks | None:
     """The best range in which each host has an address that no other host has."""
     holders = Counter(own for addresses in candidates.values() for own in {address.address for address in addresses})
     rooms: dict[Network, dict[str, list[Address]]] = {}
@@ -161,9 +156,7 @@ def _merit(network: Network, ends: Mapping[str, Address], reached: Mapping[str, 
     )
 
 
-def _through_routers(
-    facts: Mapping[str, Sequence[Address]], candidates: Mapping[str, Sequence[Address]], reached: Mapping[str, str]
-) -> Networks | Trouble:
+def _through_routers(facts: _Known, candidates: _Known, reached: Mapping[str, str]) -> Networks | Trouble:
     """No range in common: the addresses that ssh uses, or those with a way out, are the best that is known."""
     for version in (4, 6):
         ends = {}
@@ -177,7 +170,7 @@ def _through_routers(
     return _no_network(facts, candidates)
 
 
-def _no_network(facts: Mapping[str, Sequence[Address]], candidates: Mapping[str, Sequence[Address]]) -> Trouble:
+def _no_network(facts: _Known, candidates: _Known) -> Trouble:
     hint = Text("name the network of each host in the inventory (interface: eth1, or interface: 10.0.0.0/24)")
     lonely = next((host for host in facts if not candidates[host]), None)
     if lonely is not None:
@@ -197,7 +190,7 @@ def _no_network(facts: Mapping[str, Sequence[Address]], candidates: Mapping[str,
     return Trouble("no-network", Text("no network connects the hosts ({all})", all=all_of_them), hint)
 
 
-def _others(facts: Mapping[str, Sequence[Address]], ends: Mapping[str, Address]) -> tuple[str, ...]:
+def _others(facts: _Known, ends: Mapping[str, Address]) -> tuple[str, ...]:
     """IPv4 ranges of the hosts without any of the chosen addresses; MPI knows no other kind of range."""
     chosen = [end.ip for end in ends.values()]
     ranges = {own.network for addresses in facts.values() for own in addresses if own.ip.version == 4}

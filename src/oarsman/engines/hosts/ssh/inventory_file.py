@@ -175,9 +175,8 @@ def _taken(place: InventoryValue, read: Reader) -> Any:
 
 
 def _in_quotes(value: object) -> str | None:
-    if isinstance(value, bool):
-        return Text('quote it: "{text}"', text=str(value).lower())
-    return Text('quote it: "{text}"', text=value) if isinstance(value, int | float) else None
+    text = str(value).lower() if isinstance(value, bool) else value
+    return Text('quote it: "{text}"', text=text) if isinstance(value, int | float) else None
 
 
 def _word(take: Callable[[str], str]) -> Reader:

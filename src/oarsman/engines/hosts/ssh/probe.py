@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import resources
 from typing import Any
 
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi, read_version
+from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.interfaces import Address
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.errors import RetryableError
@@ -90,8 +89,7 @@ class HostFacts:
 def script(host: SshHost, *, patience: int = PATIENCE) -> str:
     """The text for a shell on the host; it ends after so many seconds, whatever hangs there."""
     given = {"oarsman_folder": host.folder, "oarsman_mpi": host.mpi, "oarsman_patience": str(patience)}
-    assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items())
-    return assignments + (resources.files(__package__) / "probe.sh").read_text()
+    return scripts.assignments(given) + scripts.script("probe")
 
 
 def parse(text: str) -> HostFacts:

@@ -60,11 +60,15 @@ def command(
     )
 
 
+def assignments(variables: Mapping[str, str]) -> str:
+    """What a script is told, for a shell to read before it."""
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
+
+
 def exports(variables: Mapping[str, str]) -> str:
     """Assignments for a shell to read; a name that no shell can have is left out."""
-    return "".join(
-        f"export {name}={shlex.quote(value)}\n" for name, value in variables.items() if _NAME.fullmatch(name)
-    )
+    known = (f"export {name}={shlex.quote(value)}\n" for name, value in variables.items() if _NAME.fullmatch(name))
+    return "".join(known)
 
 
 def writing(files: Mapping[str, str], *, seats: str) -> str:

@@ -238,12 +238,11 @@ def _refused_packages(packages: Path | None, hosts: Sequence[SshHost]) -> str | 
     apart = next((host.name for host in hosts if packages and not copy.is_shared(packages, host)), None)
     if apart is None:
         return None
-    return Text(
+    template = Text(
         "its environment is in {folder}, which {host} does not share: put OARSMAN_STATE into a "
-        "folder that all hosts have, and name that folder under shared in the inventory",
-        folder=packages,
-        host=apart,
+        "folder that all hosts have, and name that folder under shared in the inventory"
     )
+    return Text(template, folder=packages, host=apart)
 
 
 @contextlib.contextmanager
@@ -335,14 +334,10 @@ def _gpus(
     job: Job, places: Mapping[str, SshHost], inventory_facts: InventoryFacts, taken: set[str], previous: JobSpec | None
 ) -> dict[str, tuple[str, ...]]:
     """Devices ("machine:0") for each member that asks for some, unless it has moved those that it had."""
-    there = {machine.name: machine.capacity.gpus for machine in inventory_facts.machines()}
+    counts = {machine.name: machine.capacity.gpus for machine in inventory_facts.machines()}
+    there = {name: [f"{name}:{index}" for index in range(count)] for name, count in counts.items()}
     kept: dict[str, Sequence[str]] = {}
     if previous is not None:
         stay = {member for member, host in places.items() if previous.placement.get(member) == host.name}
         kept = {member: had for member, had in previous.gpus.items() if member in stay}
-
-    def on_machine(member: str) -> list[str]:
-        machine = places[member].name
-        return [f"{machine}:{index}" for index in range(there.get(machine, 0))]
-
-    return hand_out_gpus(job, on_machine, kept=kept, taken=taken)
+    return hand_out_gpus(job, lambda member: there.get(places[member].name, ()), kept=kept, taken=taken)

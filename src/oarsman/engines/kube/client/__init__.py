@@ -22,33 +22,3 @@ from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.list_watch import Listed, ListWatch, Pauses
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.errors import AccessError
-
-__all__ = [
-    "Access",
-    "AccessError",
-    "AlreadyExists",
-    "ApiError",
-    "Conflict",
-    "Forbidden",
-    "Gone",
-    "HasMeta",
-    "Informer",
-    "Invalid",
-    "Kube",
-    "ListPage",
-    "ListWatch",
-    "Listed",
-    "Meta",
-    "NotFound",
-    "PartialObject",
-    "Pauses",
-    "Resource",
-    "StatusCause",
-    "TooManyRequests",
-    "Unauthorized",
-    "Unavailable",
-    "Unreadable",
-    "WatchChange",
-    "load_access",
-    "resources",
-]

@@ -9,19 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from oarsman.engines.kube.client.credentials import (
-    Credentials,
-    Fixed,
-    Impersonating,
-    Program,
-    TokenFile,
-    basic,
-    bearer,
-    is_loopback,
-    present_certificate,
-    proxy_for,
-    tls_context,
-)
+from oarsman.engines.kube.client import credentials as who
+from oarsman.engines.kube.client.credentials import Credentials, Fixed, bearer
 from oarsman.engines.kube.client.kubeconfig import Chosen, Cluster, From, User, choose
 from oarsman.errors import AccessError
 from oarsman.text.sentence import Text
@@ -44,7 +33,7 @@ class Access:
     @property
     def local(self) -> bool:
         """The server is on this machine."""
-        return is_loopback(urlsplit(self.server).hostname or "")
+        return who.is_loopback(urlsplit(self.server).hostname or "")
 
     async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
         """Who we are. With `renew`: the server did not accept what it was told before."""
@@ -79,13 +68,11 @@ def load_access(
     if master:
         nothing = Chosen(source="--master", cluster=From(usual, Cluster()), user=From(usual, User()))
         return _access(nothing, master, environ)
-    raise AccessError(
-        Text(
-            "no cluster is known: neither $KUBECONFIG nor {usual} exists, and this is not a pod with a service account",
-            usual=usual,
-        ),
-        hint=Text("name a kubeconfig with --kubeconfig, or set $KUBECONFIG"),
+    template = Text(
+        "no cluster is known: neither $KUBECONFIG nor {usual} exists, and this is not a pod with a service account"
     )
+    hint = Text("name a kubeconfig with --kubeconfig, or set $KUBECONFIG")
+    raise AccessError(Text(template, usual=usual), hint=hint)
 
 
 def _as(
@@ -110,11 +97,11 @@ def _from_pod(master: str | None, environ: Mapping[str, str], credentials: Crede
     authority = SERVICE_ACCOUNT / "ca.crt"
     return Access(
         server=server.rstrip("/"),
-        ssl=tls_context(authority.read_bytes() if authority.exists() else None),
+        ssl=who.tls_context(authority.read_bytes() if authority.exists() else None),
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
         source=POD,
-        proxy=proxy_for(server, environ),
-        credentials=credentials or TokenFile(SERVICE_ACCOUNT / "token"),
+        proxy=who.proxy_for(server, environ),
+        credentials=credentials or who.TokenFile(SERVICE_ACCOUNT / "token"),
     )
 
 
@@ -122,26 +109,20 @@ def _access(chosen: Chosen, master: str | None, environ: Mapping[str, str]) -> A
     cluster, source, entry = chosen.cluster, chosen.source, chosen.cluster.entry
     server = master or entry.server
     if not server:
-        raise AccessError(
-            Text(
-                "{source}: the cluster of context {context} has no server", source=source, context=repr(chosen.context)
-            ),
-            field="server",
-        )
+        template = Text("{source}: the cluster of context {context} has no server")
+        raise AccessError(Text(template, source=source, context=repr(chosen.context)), field="server")
     server = server if "://" in server else f"http://{server}"
     context = None
     if server.startswith("https://"):
         authority = cluster.content(
             entry.certificate_authority_data, entry.certificate_authority, "certificate-authority"
         )
-        context = tls_context(authority, verify=not entry.insecure_skip_tls_verify)
+        context = who.tls_context(authority, verify=not entry.insecure_skip_tls_verify)
         _show_certificate(context, chosen.user)
-    proxy = entry.proxy_url or proxy_for(server, environ)
+    proxy = entry.proxy_url or who.proxy_for(server, environ)
     if proxy and not proxy.startswith(("http://", "https://")):
-        raise AccessError(
-            Text("{source}: proxies such as {proxy} cannot be used", source=source, proxy=proxy),
-            hint=Text("an http:// proxy is needed"),
-        )
+        message = Text("{source}: proxies such as {proxy} cannot be used", source=source, proxy=proxy)
+        raise AccessError(message, hint=Text("an http:// proxy is needed"))
     return Access(
         server=server.rstrip("/"),
         ssl=context,
@@ -159,35 +140,32 @@ def _show_certificate(context: ssl.SSLContext, user: From[User]) -> None:
     certificate = user.content(entry.client_certificate_data, entry.client_certificate, "client-certificate")
     key = user.content(entry.client_key_data, entry.client_key, "client-key")
     if certificate and key:
-        present_certificate(context, certificate, key)
+        who.present_certificate(context, certificate, key)
     elif certificate or key:
         missing = "client-key" if certificate else "client-certificate"
-        raise AccessError(
-            Text("{file}: a user with a client certificate needs {missing} too", file=user.file, missing=missing),
-            field=missing,
-        )
+        template = Text("{file}: a user with a client certificate needs {missing} too")
+        raise AccessError(Text(template, file=user.file, missing=missing), field=missing)
 
 
 def _credentials(chosen: Chosen, context: ssl.SSLContext | None) -> Credentials:
     user, entry = chosen.user, chosen.user.entry
     found: Credentials
     if entry.token_file:
-        found = TokenFile(user.path(entry.token_file))
+        found = who.TokenFile(user.path(entry.token_file))
     elif entry.token:
         found = Fixed(bearer(entry.token))
     elif entry.username:
-        found = Fixed(basic(entry.username, entry.password))
+        found = Fixed(who.basic(entry.username, entry.password))
     elif entry.exec:
-        found = Program(entry.exec, user.file.parent, chosen.cluster.entry, context)
+        found = who.Program(entry.exec, user.file.parent, chosen.cluster.entry, context)
     elif entry.auth_provider:
         hint = Text(
             "Kubernetes dropped auth-provider in 1.26: get credentials through exec, as the provider's own tool sets up"
         )
-        raise AccessError(
-            Text("{file}: auth-provider cannot be used", file=user.file), field="auth-provider", hint=hint
-        )
+        message = Text("{file}: auth-provider cannot be used", file=user.file)
+        raise AccessError(message, field="auth-provider", hint=hint)
     else:
         found = Fixed({})
     if entry.impersonate:
-        return Impersonating(found, entry.impersonate, entry.impersonate_uid, entry.impersonate_groups)
+        return who.Impersonating(found, entry.impersonate, entry.impersonate_uid, entry.impersonate_groups)
     return found

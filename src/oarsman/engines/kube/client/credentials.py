@@ -74,9 +74,8 @@ class TokenFile:
                 self._seen = mark
         except OSError as error:
             if not self._known:  # later on, the file may be missing for a moment while it is replaced
-                raise AccessError(
-                    Text("cannot read the token in {file}: {why}", file=self._file, why=error.strerror)
-                ) from error
+                message = Text("cannot read the token in {file}: {why}", file=self._file, why=error.strerror)
+                raise AccessError(message) from error
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -96,12 +95,9 @@ class Program:
 
     def __init__(self, spec: Exec, folder: Path, cluster: Cluster, tls: ssl.SSLContext | None) -> None:
         if spec.api_version not in _API_VERSIONS:
-            raise AccessError(
-                Text(
-                    "the credential program {command} speaks {version}", command=spec.command, version=spec.api_version
-                ),
-                hint=Text("known are {versions}", versions=all_of(_API_VERSIONS)),
-            )
+            template = Text("the credential program {command} speaks {version}")
+            message = Text(template, command=spec.command, version=spec.api_version)
+            raise AccessError(message, hint=Text("known are {versions}", versions=all_of(_API_VERSIONS)))
         self._spec = spec
         # As kubectl does: a name is looked up on PATH, a relative path starts at the kubeconfig.
         self._command = str(folder / spec.command) if "/" in spec.command else spec.command
@@ -131,15 +127,13 @@ class Program:
         try:
             credential = msgspec.json.decode(output, type=_Credential)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise AccessError(
-                Text("{command} did not answer with an ExecCredential: {why}", command=self._command, why=error)
-            ) from error
+            template = Text("{command} did not answer with an ExecCredential: {why}")
+            raise AccessError(Text(template, command=self._command, why=error)) from error
         status = credential.status
         given, asked = credential.api_version, self._spec.api_version
         if given != asked or status is None:
-            raise AccessError(
-                Text("{command} answered {given}, asked for {asked}", command=self._command, given=given, asked=asked)
-            )
+            template = Text("{command} answered {given}, asked for {asked}")
+            raise AccessError(Text(template, command=self._command, given=given, asked=asked))
         if status.client_certificate_data and self._tls:
             present_certificate(self._tls, status.client_certificate_data.encode(), status.client_key_data.encode())
         self._known = bearer(status.token) if status.token else {}
@@ -158,28 +152,23 @@ class Program:
             )
         except OSError as error:
             way_out = Text("install it, or correct the user's exec.command in the kubeconfig")
-            raise AccessError(
-                Text("cannot run the credential program {command}: {why}", command=self._command, why=error.strerror),
-                hint=self._spec.install_hint.strip() or way_out,
-            ) from error
+            template = Text("cannot run the credential program {command}: {why}")
+            message = Text(template, command=self._command, why=error.strerror)
+            raise AccessError(message, hint=self._spec.install_hint.strip() or way_out) from error
         try:
             async with asyncio.timeout(None if self._interactive else _PATIENCE):
                 output, complaint = await process.communicate()
         except TimeoutError as error:
-            seconds = f"{_PATIENCE:.0f}"
-            raise AccessError(
-                Text("{command} gave no credentials within {seconds} s", command=self._command, seconds=seconds)
-            ) from error
+            template = Text("{command} gave no credentials within {seconds} s")
+            raise AccessError(Text(template, command=self._command, seconds=f"{_PATIENCE:.0f}")) from error
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
         if process.returncode:
             last = (complaint or b"").decode(errors="replace").strip()[-500:]
-            code = process.returncode
-            raise AccessError(
-                Text("{command} failed with exit code {code}: {why}", command=self._command, code=code, why=last)
-            )
+            template = Text("{command} failed with exit code {code}: {why}")
+            raise AccessError(Text(template, command=self._command, code=process.returncode, why=last))
         return output
 
 

@@ -11,16 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
-from oarsman.engines.kube.client.codec import (
-    WHOLE,
-    ListPage,
-    T,
-    WatchChange,
-    decode,
-    decode_change,
-    decode_list,
-    encode,
-)
+from oarsman.engines.kube.client import codec
+from oarsman.engines.kube.client.codec import WHOLE, ListPage, T, WatchChange
 from oarsman.engines.kube.client.errors import Conflict, Gone, NotFound
 from oarsman.engines.kube.client.resources import PODS, Resource
 from oarsman.engines.kube.client.transport import Request, Transport
@@ -39,16 +31,8 @@ class Kube(Transport):
 
     _discovered: dict[str, tuple[float, frozenset[str]]] = field(default_factory=dict, init=False, repr=False)
 
-    async def get(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str | None = None,
-        *,
-        view: type[T] = WHOLE,
-        subresource: str = "",
-    ) -> T:
-        return await self._ask(_request("get", resource, namespace, name, subresource), view)
+    async def get(self, resource: Resource, name: str, namespace: str | None = None, *, view: type[T] = WHOLE) -> T:
+        return await self._ask(_request("get", resource, namespace, name), view)
 
     async def create(
         self, resource: Resource, body: Mapping[str, Any], namespace: str | None = None, *, view: type[T] = WHOLE
@@ -129,7 +113,7 @@ class Kube(Transport):
             query = {"labelSelector": labels, "fieldSelector": fields, "limit": limit, "continue": after}
             request = _request("list", resource, namespace, query=query)
             try:
-                listing = decode_list(request.trying, await self.ask(request), view)
+                listing = codec.decode_list(request.trying, await self.ask(request), view)
             except Gone:
                 if not after:
                     raise
@@ -178,7 +162,7 @@ class Kube(Transport):
             if opened:
                 opened()
             async for line in lines:
-                change = decode_change(request.trying, line, view)
+                change = codec.decode_change(request.trying, line, view)
                 if change:
                     yield change
 
@@ -238,12 +222,12 @@ class Kube(Transport):
             plural="",
             trying=f"{method} {path}",
             headers={"Accept": _JSON, **({} if body is None else {"Content-Type": _JSON}), **(headers or {})},
-            body=None if body is None else encode(body),
+            body=None if body is None else codec.encode(body),
         )
         return await self._ask(request, WHOLE)
 
     async def _ask(self, request: Request, view: type[T]) -> T:
-        return decode(request.trying, await self.ask(request), view)
+        return codec.decode(request.trying, await self.ask(request), view)
 
 
 def _request(
@@ -273,5 +257,5 @@ def _request(
         plural=resource.plural,
         trying=what,
         headers={"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content},
-        body=None if body is None else encode(body),
+        body=None if body is None else codec.encode(body),
     )

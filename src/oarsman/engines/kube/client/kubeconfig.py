@@ -106,23 +106,16 @@ class From(Generic[Kind]):
             try:
                 return base64.b64decode("".join(data.split()), validate=True)
             except (binascii.Error, ValueError) as error:
-                raise AccessError(
-                    Text("{file}: {field}-data is not base64: {why}", file=self.file, field=field, why=error),
-                    field=f"{field}-data",
-                ) from error
+                message = Text("{file}: {field}-data is not base64: {why}", file=self.file, field=field, why=error)
+                raise AccessError(message, field=f"{field}-data") from error
         if not written:
             return None
         try:
             return self.path(written).read_bytes()
         except OSError as error:
-            hint = Text(
-                "{file} names it as {field}; correct the path or put the content into {field}-data",
-                file=self.file,
-                field=field,
-            )
-            raise AccessError(
-                Text("cannot read {path}: {why}", path=self.path(written), why=error.strerror), field=field, hint=hint
-            ) from error
+            message = Text("cannot read {path}: {why}", path=self.path(written), why=error.strerror)
+            template = Text("{file} names it as {field}; correct the path or put the content into {field}-data")
+            raise AccessError(message, field=field, hint=Text(template, file=self.file, field=field)) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,26 +146,16 @@ def choose(files: Sequence[Path], context: str | None = None) -> Chosen:
     clusters = _first((one.name, From(file, one.cluster)) for file, each in documents for one in each.clusters or ())
     users = _first((one.name, From(file, one.user)) for file, each in documents for one in each.users or ())
     if chosen.cluster not in clusters:
-        raise AccessError(
-            Text(
-                "{where}: context {wanted} is about cluster {cluster}, not described",
-                where=where,
-                wanted=named,
-                cluster=repr(chosen.cluster),
-            ),
-            hint=Text("clusters described there: {names}", names=", ".join(clusters) or Text("none")),
-        )
+        template = Text("{where}: context {wanted} is about cluster {cluster}, not described")
+        message = Text(template, where=where, wanted=named, cluster=repr(chosen.cluster))
+        hint = Text("clusters described there: {names}", names=", ".join(clusters) or Text("none"))
+        raise AccessError(message, hint=hint)
     cluster = clusters[chosen.cluster]
     if chosen.user and chosen.user not in users:
-        raise AccessError(
-            Text(
-                "{where}: context {wanted} is for user {user}, not described",
-                where=where,
-                wanted=named,
-                user=repr(chosen.user),
-            ),
-            hint=Text("users described there: {names}", names=", ".join(users) or Text("none")),
-        )
+        template = Text("{where}: context {wanted} is for user {user}, not described")
+        message = Text(template, where=where, wanted=named, user=repr(chosen.user))
+        hint = Text("users described there: {names}", names=", ".join(users) or Text("none"))
+        raise AccessError(message, hint=hint)
     return Chosen(
         source=os.pathsep.join(str(file) for file in files),
         context=wanted,
@@ -190,21 +173,13 @@ def _first(entries: Iterable[tuple[str, Kind]]) -> dict[str, Kind]:
 
 
 def _read(file: Path) -> _Document:
+    hint = Text("compare it with `kubectl config view`")
     try:
-        content = yaml.load(file.read_bytes(), Loader=_LOADER)  # a safe loader
+        return msgspec.convert(yaml.load(file.read_bytes(), Loader=_LOADER) or {}, _Document)  # a safe loader
     except OSError as error:
-        hint = Text("name another file with --kubeconfig or $KUBECONFIG")
-        raise AccessError(
-            Text("cannot read the kubeconfig {file}: {why}", file=file, why=error.strerror), hint=hint
-        ) from error
+        message = Text("cannot read the kubeconfig {file}: {why}", file=file, why=error.strerror)
+        raise AccessError(message, hint=Text("name another file with --kubeconfig or $KUBECONFIG")) from error
     except yaml.YAMLError as error:
-        raise AccessError(
-            Text("{file} is not YAML: {why}", file=file, why=error), hint=Text("compare it with `kubectl config view`")
-        ) from error
-    try:
-        return msgspec.convert(content or {}, _Document)
+        raise AccessError(Text("{file} is not YAML: {why}", file=file, why=error), hint=hint) from error
     except msgspec.ValidationError as error:
-        raise AccessError(
-            Text("{file} is not a kubeconfig: {why}", file=file, why=error),
-            hint=Text("compare it with `kubectl config view`"),
-        ) from error
+        raise AccessError(Text("{file} is not a kubeconfig: {why}", file=file, why=error), hint=hint) from error

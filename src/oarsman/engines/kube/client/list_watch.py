@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, Generic
 
 from oarsman.backoff import Backoff
@@ -58,24 +58,22 @@ class Listed(Generic[T]):
     restored: bool = False
 
 
+@dataclass(eq=False)
 class ListWatch(Generic[T]):
     """`patience` is asked at each trouble for how many seconds of it are endured; None: for ever. Then it is raised."""
 
-    def __init__(
-        self,
-        kube: Kube,
-        resource: Resource,
-        namespace: str | None,
-        *,
-        patience: Callable[[Trouble], float | None],
-        pauses: Pauses,
-        view: type[T] = WHOLE,
-        labels: str = "",
-        fields: str = "",
-    ) -> None:
-        self._kube, self._resource, self._namespace = kube, resource, namespace
-        self._selection: dict[str, Any] = {"labels": labels, "fields": fields, "view": view}
-        self._patience, self._pauses = patience, pauses
+    kube: Kube
+    resource: Resource
+    namespace: str | None
+    _: KW_ONLY
+    patience: Callable[[Trouble], float | None]
+    pauses: Pauses
+    view: type[T] = WHOLE
+    labels: str = ""
+    fields: str = ""
+
+    def __post_init__(self) -> None:
+        self._selection: dict[str, Any] = {"labels": self.labels, "fields": self.fields, "view": self.view}
         self._version = ""  # everything up to it was told
         self._must_list = True
         self._failures = 0
@@ -103,14 +101,14 @@ class ListWatch(Generic[T]):
                     self._failures, pause = 0, 0.0
                 else:
                     self._failures += 1
-                    pause = self._pauses.after(self._failures)
+                    pause = self.pauses.after(self._failures)
             except (ApiError, AccessError) as error:
                 pause = self._troubled(error)
             await asyncio.sleep(pause)
 
     async def _list(self) -> AsyncGenerator[Listed[T], None]:
         version, restored = "", False
-        pages = self._kube.pages(self._resource, self._namespace, **self._selection)
+        pages = self.kube.pages(self.resource, self.namespace, **self._selection)
         async with aclosing(pages):
             async for page in pages:
                 version, restored = page.version, is_older(page.version, self._version)
@@ -123,8 +121,8 @@ class ListWatch(Generic[T]):
         """Until the server ends it, or is silent for much longer than between its bookmarks; some servers send none."""
         now = asyncio.get_running_loop().time
         bookmark = normal = deadline = None
-        watched = self._kube.watch(
-            self._resource, self._namespace, since=self._version, opened=self._well, **self._selection
+        watched = self.kube.watch(
+            self.resource, self.namespace, since=self._version, opened=self._well, **self._selection
         )
         async with aclosing(watched):
             while True:
@@ -132,14 +130,14 @@ class ListWatch(Generic[T]):
                     async with asyncio.timeout_at(deadline):
                         change = await anext(watched, None)
                 except TimeoutError as error:
-                    trying = f"watch {self._resource.plural}"
+                    trying = f"watch {self.resource.plural}"
                     raise Unavailable(trying, Text("the server has fallen silent"), reason="Timeout") from error
                 if change is None:
                     return
                 if change.type == "BOOKMARK":
                     normal, bookmark = None if bookmark is None else now() - bookmark, now()
                 if normal is not None:
-                    deadline = now() + max(self._pauses.silence, 3 * normal)
+                    deadline = now() + max(self.pauses.silence, 3 * normal)
                 self._failures = 0
                 yield change
                 version = _version_of(change)
@@ -154,17 +152,17 @@ class ListWatch(Generic[T]):
         self._failures += 1
         if self._answered:
             self._answered, self._failing_since = False, time.monotonic()
-        limit = self._patience(error)
+        limit = self.patience(error)
         if limit is not None and time.monotonic() - self._failing_since > limit:
             raise error
         if isinstance(error, Gone):
             self._must_list = True
             # The first time there is nothing to wait for: the server just has a shorter memory than we were away.
-            return self._pauses.after(self._failures) if self._failures > 1 else 0.0
+            return self.pauses.after(self._failures) if self._failures > 1 else 0.0
         self.trouble = str(error)
         if isinstance(error, AccessError) or not error.retryable:
-            return self._pauses.spread(self._pauses.refused)
-        return max(self._pauses.after(self._failures), error.retry_after or 0.0)
+            return self.pauses.spread(self.pauses.refused)
+        return max(self.pauses.after(self._failures), error.retry_after or 0.0)
 
 
 def _version_of(change: WatchChange[Any]) -> str:

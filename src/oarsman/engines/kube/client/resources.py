@@ -88,13 +88,7 @@ def for_document(document: Mapping[str, Any]) -> Resource:
     found = _BY_TYPE.get((str(api_version), str(kind)))
     if found is None:
         known = ", ".join(sorted({kind for _, kind in _BY_TYPE}))
-        raise UnsupportedError(
-            Text(
-                "documents of kind {kind} with apiVersion {version} are not known here",
-                kind=repr(kind),
-                version=repr(api_version),
-            ),
-            field="kind",
-            hint=Text("known kinds: {known}; use kubectl for others", known=known),
-        )
+        template = Text("documents of kind {kind} with apiVersion {version} are not known here")
+        hint = Text("known kinds: {known}; use kubectl for others", known=known)
+        raise UnsupportedError(Text(template, kind=repr(kind), version=repr(api_version)), field="kind", hint=hint)
     return found

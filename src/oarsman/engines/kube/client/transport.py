@@ -212,10 +212,8 @@ def _named_trouble(request: Request) -> Iterator[None]:
         yield
     except aiohttp.ClientConnectorCertificateError as error:
         hint = Text("check certificate-authority and tls-server-name of the cluster in the kubeconfig")
-        raise AccessError(
-            Text("{trying}: the server's certificate is not trusted: {why}", trying=request.trying, why=error),
-            hint=hint,
-        ) from error
+        template = Text("{trying}: the server's certificate is not trusted: {why}")
+        raise AccessError(Text(template, trying=request.trying, why=error), hint=hint) from error
     except TimeoutError as error:  # aiohttp's own are among them
         raise Unavailable(request.trying, str(error) or Text("no answer in time"), reason="Timeout") from error
     except aiohttp.ClientPayloadError as error:

@@ -84,13 +84,8 @@ def correction(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> Object:
 
 def priority_class(job: Job) -> str:
     policy = job.run_policy.scheduling
-    if policy is not None and policy.priority_class:
-        return policy.priority_class
-    for role in (job.launcher, job.worker):
-        named = (role.template.get("spec") or {}).get("priorityClassName") if role is not None else None
-        if named:
-            return str(named)
-    return ""
+    stated = policy.priority_class if policy is not None else ""
+    return stated or _class_of(job.launcher) or _class_of(job.worker)
 
 
 def min_resources(job: Job, members: int, priorities: Mapping[str, int]) -> dict[str, Decimal] | None:
@@ -100,7 +95,8 @@ def min_resources(job: Job, members: int, priorities: Mapping[str, int]) -> dict
     roles: list[tuple[Role, int]] = [(job.launcher, 1)]
     if job.worker is not None:
         roles.append((job.worker, job.worker.replicas))
-    roles.sort(key=lambda part: -_priority(part[0], priorities))  # stable: the launcher stays first among equals
+    # Sorting is stable: the launcher stays first among equals.
+    roles.sort(key=lambda part: -priorities.get(_class_of(part[0]), 0))
     if together(job) == job.workers and job.worker is not None:
         roles = [(job.worker, job.worker.replicas)]
     total: dict[str, Decimal] = {}
@@ -113,8 +109,8 @@ def min_resources(job: Job, members: int, priorities: Mapping[str, int]) -> dict
     return total
 
 
-def _priority(role: Role, priorities: Mapping[str, int]) -> int:
-    return priorities.get(str((role.template.get("spec") or {}).get("priorityClassName") or ""), 0)
+def _class_of(role: Role | None) -> str:
+    return str((role.template.get("spec") or {}).get("priorityClassName") or "") if role is not None else ""
 
 
 def _needs(role: Role) -> dict[str, Decimal]:

@@ -95,8 +95,5 @@ def impossible(job: Job) -> str | None:
 
 
 def _needs(annotation: str, role: str) -> str:
-    return Text(
-        "{annotation} needs the {role}'s command in the manifest: what the image starts is not known here",
-        annotation=annotation,
-        role=role,
-    )
+    template = Text("{annotation} needs the {role}'s command in the manifest: what the image starts is not known here")
+    return Text(template, annotation=annotation, role=role)

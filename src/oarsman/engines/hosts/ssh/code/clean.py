@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 
-from oarsman.engines.hosts.ssh.client import Ssh, Trouble, trouble
+from oarsman.engines.hosts.ssh import scripts
+from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.inventory import SshHost
+from oarsman.engines.hosts.ssh.trouble import Trouble, trouble
 
 _SECONDS = 60.0
 
@@ -22,9 +22,8 @@ class FolderCopy:
 
 async def copies(ssh: Ssh, host: SshHost, *, remove: Sequence[str] = ()) -> list[FolderCopy] | Trouble:
     """Those that are there once these have been removed."""
-    variables = f"FOLDER={shlex.quote(copies_folder(host))}\nREMOVE={shlex.quote(' '.join(remove))}\n"
-    script = variables + (resources.files(__package__) / "clean.sh").read_text()
-    answer = await ssh.run(host, script, timeout=_SECONDS)
+    told = scripts.assignments({"FOLDER": copies_folder(host), "REMOVE": " ".join(remove)})
+    answer = await ssh.run(host, told + scripts.script("code/clean"), timeout=_SECONDS)
     if not answer.good:
         return answer.trouble or trouble(host, answer.code, answer.err)
     rows = [line.split() for line in answer.out.splitlines()]

@@ -11,20 +11,18 @@ import getpass
 import hashlib
 import os
 import re
-import shlex
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 from oarsman.engines.hosts.ssh import scripts
-from oarsman.engines.hosts.ssh.client import Ssh, backoff, begin, end, is_turned_away, quietly, trouble
+from oarsman.engines.hosts.ssh.client import Ssh, backoff, begin, end, is_turned_away, quietly
 from oarsman.engines.hosts.ssh.code.changes import archive, changes, gone, named, read_answer, read_names
 from oarsman.engines.hosts.ssh.code.tree import IGNORE_FILE, Tree, TreeEntry, plan_copy
 from oarsman.engines.hosts.ssh.inventory import SshHost
-from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT
+from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT, trouble
 from oarsman.errors import OarsmanError, RetryableError, UserError
 from oarsman.text.sentence import Text
 
@@ -186,8 +184,8 @@ class _Conversation:
 
 def _script(target: str, job: str, patience: float, *, drop: bool = False) -> bytes:
     variables = {"TARGET": target, "JOB": job, "PATIENCE": f"{max(1, round(patience))}", "LIFELESS": f"{_LIFELESS}"}
-    said = "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
-    return scripts.line(f"{said}DROP={drop:d}\n{(resources.files(__package__) / 'copy.sh').read_text()}")
+    variables["DROP"] = f"{drop:d}"
+    return scripts.line(scripts.assignments(variables) + scripts.script("code/copy"))
 
 
 def dropping(target: str, job: str, patience: float) -> bytes:
@@ -196,18 +194,16 @@ def dropping(target: str, job: str, patience: float) -> bytes:
 
 
 # What hosts say, in the words of libc that all tools use, and what to do about it.
-_REASONS = (
-    (
-        r"No space left on device|[Qq]uota exceeded",
-        Text("free some space there, or name another folder in the inventory"),
+_REASONS = {
+    r"No space left on device|[Qq]uota exceeded": Text(
+        "free some space there, or name another folder in the inventory"
     ),
-    (
-        r"Permission denied|Read-only file system",
-        Text("let the user write there, or name another folder in the inventory"),
+    r"Permission denied|Read-only file system": Text(
+        "let the user write there, or name another folder in the inventory"
     ),
-    (r"belongs to somebody else", Text("name a folder in the inventory that is the user's own")),
-    (r"Directory not empty", Text("a file of the job is to be where jobs left a folder with results: move that away")),
-)
+    r"belongs to somebody else": Text("name a folder in the inventory that is the user's own"),
+    r"Directory not empty": Text("a file of the job is to be where jobs left a folder with results: move that away"),
+}
 
 
 def _failure(ssh: Ssh, host: SshHost, code: int, said: str) -> OarsmanError:
@@ -216,7 +212,7 @@ def _failure(ssh: Ssh, host: SshHost, code: int, said: str) -> OarsmanError:
         kind = UserError if found.kind in _FOR_THE_USER else RetryableError
         kind = _TurnedAwayError if is_turned_away(found, said) else kind
         return kind(Text("code was not copied: {why}", why=found.message), hint=found.hint or None)
-    for form, hint in _REASONS:
+    for form, hint in _REASONS.items():
         if line := re.search(rf"^.*(?:{form}).*$", said, re.MULTILINE):
             return UserError(Text("code was not copied: {why}", why=trouble(host, code, line[0]).message), hint=hint)
     message = Text("code was not copied: {why}", why=trouble(host, code, said).message)

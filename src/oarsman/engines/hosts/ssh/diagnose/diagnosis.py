@@ -234,11 +234,7 @@ def summary(speeds: Iterable[Speed], what: str) -> SpeedSummary | None:
 
 
 async def measure(
-    ssh: Ssh,
-    hosts: Sequence[SshHost],
-    addresses: Mapping[str, str],
-    trusting: Callable[[str, str], bool],
-    tell: Callable[[Speed], None] = lambda speed: None,
+    ssh: Ssh, hosts: Sequence[SshHost], addresses: Mapping[str, str], trusting: Callable[[str, str], bool]
 ) -> list[Speed]:
     by_name = {host.name: host for host in hosts}
     found: list[Speed] = []
@@ -250,7 +246,6 @@ async def measure(
         failed = answer.trouble
         speed = Speed(host=host, other=other, why=failed.message) if failed else parsed(host, other, answer.out, trusts)
         found.append(speed)
-        tell(speed)
 
     for pairs in rounds(list(by_name)):
         await asyncio.gather(*(one(host, other) for host, other in pairs))
@@ -265,27 +260,8 @@ def _measuring(other: SshHost, address: str, trusting: bool) -> str:
     words = ["ssh", "-T", "-x", "-a", "-o", "BatchMode=yes", "-o", "ConnectTimeout=8", "-o", "Compression=no"]
     words += [word for name, value in (("-l", other.user), ("-p", other.port)) if value for word in (name, str(value))]
     reach = shlex.join([*words, "--", other.target])
-    return _MEASURING.format(ping=ping, reach=reach, trips=ROUND_TRIPS, mebibytes=MEBIBYTES)
-
-
-# The first line through ssh is not counted, as that is logging in; of the bandwidth an empty transfer is taken off.
-_MEASURING = """\
-{ping}
-moment() {{ date "+$1 %s.%N"; }}
-folder=$(mktemp -d) && mkfifo "$folder/there" "$folder/back" && {{
-    {reach} cat <"$folder/there" >"$folder/back" 2>/dev/null &
-    exec 3>"$folder/there" 4<"$folder/back"
-    echo >&3; read -r _ <&4 && {{
-        moment trip
-        n=0; while [ "$n" -lt {trips} ]; do echo >&3; read -r _ <&4; n=$((n + 1)); done
-        moment trip
-    }}
-    exec 3>&- 4<&-
-}}
-rm -rf "$folder"
-send() {{ head -c $(($1 * 1048576)) /dev/zero | {reach} 'cat >/dev/null'; }}
-moment send; send 0; moment send; send {mebibytes} && moment send
-"""
+    given = f'reach() {{ {reach} "$@"; }}\nTRIPS={ROUND_TRIPS} MEBIBYTES={MEBIBYTES}\n'
+    return ping + given + scripts.script("diagnose/measure")
 
 
 def parsed(host: str, other: str, text: str, trusting: bool) -> Speed:

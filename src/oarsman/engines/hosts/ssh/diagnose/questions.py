@@ -9,10 +9,9 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from itertools import chain
 from typing import Any
 
@@ -28,13 +27,12 @@ ANSWER_SECONDS = 25.0
 CONNECT_SECONDS = 10  # a host that is switched off is not waited for as long as a busy one
 PATIENCE = 5  # seconds for what may hang on a host
 
-Clock = Callable[[], float]
 _Words = tuple[str, ...]
 
 
-async def ask(ssh: Ssh, host: SshHost, *, clock: Clock = time.time) -> HostSeen:
+async def ask(ssh: Ssh, host: SshHost) -> HostSeen:
     connect = f"ConnectTimeout={CONNECT_SECONDS}"
-    asked = clock()
+    asked = time.time()
     answer = await ssh.run(host, probe.script(host, patience=PATIENCE), timeout=ANSWER_SECONDS, options=(connect,))
     if answer.trouble is not None:
         return HostSeen(host=host, trouble=answer.trouble)
@@ -43,7 +41,7 @@ async def ask(ssh: Ssh, host: SshHost, *, clock: Clock = time.time) -> HostSeen:
     except RetryableError as error:
         why = Text("{host}: {why}", host=host.name, why=error.message)
         return HostSeen(host=host, trouble=Trouble("odd", why, error.hint or ""))
-    return timed(HostSeen(host=host, facts=facts), facts.clock, asked, clock())
+    return timed(HostSeen(host=host, facts=facts), facts.clock, asked, time.time())
 
 
 def timed(seen: HostSeen, its_clock: float, asked: float, answered: float) -> HostSeen:
@@ -131,14 +129,14 @@ class _Meeting:
 
 
 async def try_ways(
-    ssh: Ssh, seen: Sequence[HostSeen], addresses: Mapping[str, str], *, clock: Clock = time.time
+    ssh: Ssh, seen: Sequence[HostSeen], addresses: Mapping[str, str]
 ) -> tuple[dict[str, HostSeen], list[WaySeen]]:
     """All ways between these hosts, and their clocks measured once more, over connections that are open already."""
     hosts = [each.host for each in seen]
     meeting = _Meeting(_Gathering(host.name for host in hosts), _Gathering(host.name for host in hosts))
     tries = [
         # Each begins with the next one after it, so that not all go to the first at once.
-        _Trying(ssh, each, [*hosts[place + 1 :], *hosts[:place]], addresses, meeting, clock)
+        _Trying(ssh, each, [*hosts[place + 1 :], *hosts[:place]], addresses, meeting)
         for place, each in enumerate(seen)
     ]
     await asyncio.gather(*(one.run() for one in tries))
@@ -155,7 +153,6 @@ class _Trying:
     others: Sequence[SshHost]
     addresses: Mapping[str, str]
     meeting: _Meeting
-    clock: Clock
     logins: dict[str, tuple[int, str]] = field(default_factory=dict)
     calls: dict[str, str] = field(default_factory=dict)
     answered: bool = False
@@ -166,7 +163,7 @@ class _Trying:
 
     async def run(self) -> None:
         meeting, host = self.meeting, self.seen.host
-        script = scripts.exports(host.environment) + (resources.files(__package__) / "ways.sh").read_text()
+        script = scripts.exports(host.environment) + scripts.script("diagnose/ways")
         logins = -(-len(self.others) // LOGINS_AT_ONCE) * _ONE_LOGIN
         calls = -(-len(self.others) // CALLS_AT_ONCE) * _ONE_CALL
         try:
@@ -191,11 +188,11 @@ class _Trying:
         if await talk.wait_for("ready") is None:
             return
         self.answered = True
-        asked = self.clock()
+        asked = time.time()
         await talk.say("clock")
         line = await talk.wait_for("clock")
         if line is not None and _NUMBER.fullmatch(line[-1]):
-            self.seen = timed(self.seen, float(line[-1]), asked, self.clock())
+            self.seen = timed(self.seen, float(line[-1]), asked, time.time())
         mpi = first_mpi(self.seen.facts) if self.seen.facts else None
         address = self.addresses.get(self.name, "")
         if mpi is None or not address:

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oarsman.engines.hosts.ssh.inventory import SshHost
-from oarsman.engines.hosts.ssh.trust.files import (
-    PREFIX,
-    PublicKey,
-    admits,
-    marks,
-    pin,
-    stanzas,
-    with_block,
-    with_lines,
-    with_port,
-    without_block,
-    without_lines,
-)
+from oarsman.engines.hosts.ssh.trust import files
+from oarsman.engines.hosts.ssh.trust.files import PREFIX, PublicKey
 from oarsman.engines.hosts.ssh.trust.folders import KEY, Edit, FolderSeen
 
 HERE = ""  # in place of the name of a host
+_Pins = Sequence[tuple[PublicKey, Sequence[str]]]  # host keys, each with the names of its host
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +46,7 @@ class Peer:
 
     @property
     def known_as(self) -> list[str]:
-        return [with_port(name, self.seen.port) for name in names_of(self.host, self.seen)]
+        return [files.with_port(name, self.seen.port) for name in names_of(self.host, self.seen)]
 
     @property
     def stanza(self) -> str:
@@ -98,11 +88,11 @@ def on_host(
     """
     name, seen = me.host.name, me.seen
     text = seen.files["authorized_keys"].text
-    lines = [line for line in (*extra, *keys.values()) if (key := PublicKey.read(line)) and not admits(text, key)]
+    lines = [line for line in (*extra, *keys.values()) if (key := PublicKey.read(line)) and not files.admits(text, key)]
     # Without the mark of the key pair, whose place in a line is that of the line's own.
     labelled = [" ".join(word for word in line.split() if not word.startswith(PREFIX)) for line in lines]
-    admitted = with_lines(text, labelled, mark)
-    pinned = pin(seen.files["known_hosts"].text, [(peer.key, peer.known_as) for peer in peers], mark)
+    admitted = files.with_lines(text, labelled, mark)
+    pinned = files.pin(seen.files["known_hosts"].text, [(peer.key, peer.known_as) for peer in peers], mark)
     config, entries = _configured(seen, {peer.host.name: peer.stanza for peer in peers}, mark)
     changes = [
         TrustChange(name, KEY, "make", int(not seen.key)),
@@ -113,38 +103,25 @@ def on_host(
     ]
     after = {"authorized_keys": admitted, "known_hosts": pinned.text, "config": config}
     refused = tuple(peer.host.name for peer in peers if set(peer.known_as) & set(pinned.refused))
-    return _work(seen, changes, after, make_key=not seen.key, refused=refused)
+    return replace(_work(seen, changes, after), make_key=not seen.key, refused=refused)
 
 
 def _configured(seen: FolderSeen, wanted: Mapping[str, str], mark: str) -> tuple[bytes | None, int]:
     text = seen.files["config"].text
-    had = stanzas(text, mark)
+    had = files.stanzas(text, mark)
     by_first = {stanza.split()[1]: stanza for stanza in wanted.values()}
-    return with_block(text, by_first, mark), sum(had.get(first) != stanza for first, stanza in by_first.items())
+    return files.with_block(text, by_first, mark), sum(had.get(first) != stanza for first, stanza in by_first.items())
 
 
-def _work(
-    seen: FolderSeen,
-    changes: Iterable[TrustChange],
-    after: Mapping[str, bytes | None],
-    *,
-    make_key: bool = False,
-    delete_key: bool = False,
-    refused: tuple[str, ...] = (),
-) -> Work:
+def _work(seen: FolderSeen, changes: Iterable[TrustChange], after: Mapping[str, bytes | None]) -> Work:
     """Changes that change nothing are left out."""
     texts = [(label, seen.files[label], text) for label, text in after.items()]
     edits = tuple(Edit(label, before, text) for label, before, text in texts if text != before.text)
-    return Work(tuple(change for change in changes if change.count), edits, make_key, delete_key, refused)
+    return Work(tuple(change for change in changes if change.count), edits)
 
 
 def on_start(
-    seen: FolderSeen,
-    pins: Mapping[str, Sequence[tuple[PublicKey, Sequence[str]]]],
-    entries: Mapping[str, str],
-    mark: str,
-    *,
-    make_key: bool,
+    seen: FolderSeen, pins: Mapping[str, _Pins], entries: Mapping[str, str], mark: str, *, make_key: bool
 ) -> Work:
     """Of the machine that all of this starts from.
 
@@ -153,29 +130,29 @@ def on_start(
     changes = [TrustChange(HERE, KEY, "make", int(make_key))]
     after: dict[str, bytes | None] = {}
     for label, wanted in pins.items():
-        pinned = pin(seen.files[label].text, wanted, mark)
+        pinned = files.pin(seen.files[label].text, wanted, mark)
         after[label] = pinned.text
         changes.append(TrustChange(HERE, label, "add", pinned.added))
         changes.append(TrustChange(HERE, label, "replace", pinned.replaced))
     after["config"], count = _configured(seen, entries, mark)
     changes.append(TrustChange(HERE, "config", "add", count))
-    return _work(seen, changes, after, make_key=make_key)
+    return replace(_work(seen, changes, after), make_key=make_key)
 
 
 def undo(place: str, seen: FolderSeen, mark: str) -> Work:
     """All that carries the mark; the key pair stays while another trust is left that needs it."""
     changes, after, left = [], {}, set()
     for label, file in seen.files.items():
-        without = without_block if label == "config" else without_lines
+        without = files.without_block if label == "config" else files.without_lines
         after[label], count = without(file.text, mark)
-        left |= marks(after[label])
+        left |= files.marks(after[label])
         changes.append(TrustChange(place, label, "remove", count))
     delete = f" {PREFIX}" in seen.key and not left  # who made a key pair is said in its comment
     changes.append(TrustChange(place, KEY, "delete", int(delete)))
-    return _work(seen, changes, after, delete_key=delete)
+    return replace(_work(seen, changes, after), delete_key=delete)
 
 
 def others(seen: FolderSeen, mark: str) -> set[str]:
     """Marks of other inventories."""
-    found = set().union(*(marks(file.text) for file in seen.files.values()))
+    found = set().union(*(files.marks(file.text) for file in seen.files.values()))
     return {other for other in found if other.removesuffix("-start") != mark.removesuffix("-start")}

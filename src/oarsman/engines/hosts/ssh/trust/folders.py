@@ -8,9 +8,9 @@ import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 
+from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Answer
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.engines.hosts.ssh.trust.files import PREFIX, PublicKey
@@ -19,6 +19,7 @@ from oarsman.text.sentence import Text
 KEY = "id_oarsman"
 ON_HOST = {name: f".ssh/{name}" for name in ("authorized_keys", "known_hosts", "config")}
 _PIECE = 2000  # bytes of a file in one word of a script
+_VISITS_AT_ONCE = 4
 _SENSELESS = Text("its shell did not do what it was told")
 _PLAIN = frozenset(b'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 \n+/=@.,:;_-#<>[]()|*?!"$&~')
 
@@ -92,11 +93,11 @@ class SshFolder:
             return _failed(self.name, Text("{files} could not be written", files=", ".join(failed)))
         return {row[1] for row in rows if row[0] == "moved"}
 
-    async def visit(self, names: Sequence[str], *, at_once: int = 4) -> dict[str, tuple[int, str]] | Trouble:
+    async def visit(self, names: Sequence[str]) -> dict[str, tuple[int, str]] | Trouble:
         """Log in from there to others, a few at a time: sshd turns away those who come in crowds."""
-        waits = [" wait" if number % at_once == 0 else "" for number in range(1, len(names) + 1)]
-        calls = [f"visit {shlex.quote(name)} &{wait}" for name, wait in zip(names, waits, strict=True)]
-        rows = await self._ask([*calls, "wait"], timeout=60 + 15 * len(names) / at_once)
+        waits = {True: " wait", False: ""}
+        calls = [f"visit {shlex.quote(name)} &{waits[n % _VISITS_AT_ONCE == 0]}" for n, name in enumerate(names, 1)]
+        rows = await self._ask([*calls, "wait"], timeout=60 + 15 * len(names) / _VISITS_AT_ONCE)
         if isinstance(rows, Trouble):
             return rows
         try:
@@ -109,8 +110,7 @@ class SshFolder:
             return _failed(self.name, _SENSELESS)
 
     async def _ask(self, calls: Sequence[str], *, timeout: float = 60) -> list[list[str]] | Trouble:  # noqa: ASYNC109
-        script = (resources.files(__package__) / "trust.sh").read_text()
-        answer = await self.run("\n".join([script, *calls, "say end", ""]), timeout)
+        answer = await self.run("\n".join([scripts.script("trust/trust"), *calls, "say end", ""]), timeout)
         if answer.trouble is not None:
             return answer.trouble
         rows = [line.split("\t") for line in answer.out.splitlines()]
