@@ -15,12 +15,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Protocol
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
+from oarsman.engines.kube.lease import Election
 from oarsman.errors import UsageError
 from oarsman.version import __version__
 
@@ -128,23 +128,12 @@ class _Bounded:
         return value
 
 
-class Leadership(Protocol):
-    """What is asked of an election."""
-
-    @property
-    def duration(self) -> float: ...
-
-    @property
-    def unrenewed_for(self) -> float | None:
-        """Seconds since the last renewal while in office; None if not in office."""
-
-
-def lease_is_renewed(election: Leadership, grace: float = LEASE_GRACE) -> Check:
+def lease_is_renewed(election: Election) -> Check:
     """Fails if this process is in office long after its lease has ended: it should have left by itself."""
 
     def check() -> str | None:
         seconds = election.unrenewed_for
-        if seconds is None or seconds <= election.duration + grace:
+        if seconds is None or seconds <= election.duration + LEASE_GRACE:
             return None
         return f"leads, but its lease was last renewed {seconds:.0f} s ago"
 
