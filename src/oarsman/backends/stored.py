@@ -83,7 +83,8 @@ class StoredBackend(Edits):
         owner: str | None = None,
     ) -> JobRecord:
         job, engine = await asyncio.to_thread(self._checked, document, folder)
-        await asyncio.to_thread(self._may_fit, job, engine)
+        if why := await asyncio.to_thread(self._never_fits, job, engine):
+            raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
         await self._check_mpi(job, engine, environment, folder)
         if replace:
             await self._replace(job.key)
@@ -100,7 +101,7 @@ class StoredBackend(Edits):
                 now=datetime.now(UTC),
                 environment={**environment, **_of_this_process()},
             )
-            self._known[stored.uid] = _as_stored(job, stored)
+            self._known[stored.uid] = stored.identified(job)
             return stored
 
         await self._supervisor.ensure()
@@ -177,10 +178,6 @@ class StoredBackend(Edits):
 
         load(Path(inventory))
         return "ssh"
-
-    def _may_fit(self, job: Job, engine: str) -> None:
-        if why := self._never_fits(job, engine):
-            raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
 
     def _never_fits(self, job: Job, engine: str) -> str:
         """Why it could not start even if nothing else ran. No host is asked for this: what is not known of one is no
@@ -353,7 +350,7 @@ class StoredBackend(Edits):
         if known is not None and known.generation == stored.generation:
             job = known
         else:
-            job = _as_stored(job_checked_before(stored.document), stored)
+            job = stored.identified(job_checked_before(stored.document))
         if stored.finished:
             self._known.pop(stored.uid, None)
             return job
@@ -361,12 +358,6 @@ class StoredBackend(Edits):
             self._known.clear()
         self._known[stored.uid] = job
         return job
-
-
-def _as_stored(job: Job, stored: StoredJob) -> Job:
-    return dataclasses.replace(
-        job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner
-    )
 
 
 def _no_mpi(job: Job, environment: Mapping[str, str], folder: Path) -> str | None:

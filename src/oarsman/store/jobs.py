@@ -16,13 +16,14 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman.errors import ConflictError, NotFoundError, StoreError
+from oarsman.job.job import Job
 from oarsman.job.state import EventRecord
 from oarsman.store.damage import explained
 from oarsman.text.sentence import Text, dump, load
@@ -60,6 +61,11 @@ class StoredJob:
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    def identified(self, job: Job) -> Job:
+        """The job of its document, with what that does not say."""
+        given = {name: getattr(self, name) for name in ("uid", "generation", "created_at", "namespace", "owner")}
+        return replace(job, **given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

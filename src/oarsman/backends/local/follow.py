@@ -7,7 +7,6 @@ learn of its end: if jobs are unfinished then, another one is started. It does n
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
@@ -252,7 +251,7 @@ class LocalChanges:
                 log.warning("%s; tried again in %d s", error, _TRY_AGAIN)
 
     def _it_left(self, supervisor: socket.socket) -> None:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             if supervisor.recv(4096):
                 return  # it has nothing to say to us, but it lives
         supervisor.close()
