@@ -278,26 +278,22 @@ class _Sampled:
         return before or (None if self.taken_up else _Counters(host.made_at.timestamp(), 0.0, first))
 
 
+@dataclass(eq=False)
 class Sampler:
     """Notes down every few seconds what running jobs use. One look at the process table serves all of them."""
 
-    def __init__(
-        self,
-        job_folder: Callable[[str], Path],
-        *,
-        every: float = EVERY_SECONDS,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self.every = every
-        self._job_folder = job_folder
-        self._now = now
+    job_folder: Callable[[str], Path]
+    every: float = EVERY_SECONDS
+    now: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
         self._jobs: dict[str, _Sampled] = {}
 
     def look(self, running: Collection[str]) -> None:
         """Sample these jobs, as far as it is time. Trouble with one of them costs its sample and nothing else."""
         for gone in self._jobs.keys() - set(running):
             del self._jobs[gone]
-        now = round(self._now(), 3)
+        now = round(self.now(), 3)
         due: dict[str, list[HostSeen]] = {}
         for uid in running:
             with contextlib.suppress(OSError):
@@ -306,7 +302,7 @@ class Sampler:
                     due[uid] = hosts
         if not due:
             return
-        specs = {uid: find_spec(self._job_folder(uid)) for uid in due}
+        specs = {uid: find_spec(self.job_folder(uid)) for uid in due}
         elsewhere = {uid: spec for uid, spec in specs.items() if spec is not None and spec.elsewhere}
         here = [uid for uid in due if uid not in elsewhere]
         held = {uid: spec.gpus if (spec := specs[uid]) is not None else {} for uid in here}
@@ -324,7 +320,7 @@ class Sampler:
     def _due(self, uid: str, now: float) -> list[HostSeen]:
         job = self._jobs.get(uid)
         if job is None:
-            folder = self._job_folder(uid)
+            folder = self.job_folder(uid)
             series = Series(folder, self.every)
             job = _Sampled(JournalReader(str(folder)), series, taken_up=series.last is not None)
             self._jobs[uid] = job
