@@ -125,10 +125,8 @@ class StoredBackend(Edits):
         job = self._wanted(job_from_document(document))
         undecodable = any("\ud800" <= letter <= "\udfff" for letter in str(folder))
         if undecodable:  # no record can keep bytes that are no text
-            raise UserError(
-                Text("the name of this folder is not valid UTF-8: {name}", name=f"{str(folder)!a}"),
-                hint=Text("go to another one"),
-            )
+            wrong = Text("the name of this folder is not valid UTF-8: {name}", name=f"{str(folder)!a}")
+            raise UserError(wrong, hint=Text("go to another one"))
         self._in_its_environment(job)
         return job, self._engine_of(job)
 
@@ -213,10 +211,8 @@ class StoredBackend(Edits):
         except NotFoundError:
             return
         if not from_wire(stored.status).finished:
-            raise ConflictError(
-                Text("{key} has not ended; it is not replaced", key=key),
-                hint=Text("stop it first: {command}", command=f"oarsman stop {stored.name}"),
-            )
+            hint = Text("stop it first: {command}", command=f"oarsman stop {stored.name}")
+            raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
         with contextlib.suppress(NotFoundError):  # it may be gone before we look
             await self.delete(key)
             async for _ in self.watch(key):
@@ -233,9 +229,8 @@ class StoredBackend(Edits):
             job = job_from_document(document)
             grows = job.workers > job_checked_before(stored.document).workers
             if why := self._never_fits(job, stored.engine) if grows else "":
-                raise UserError(
-                    Text("{key} can never have {workers} workers: {why}", key=key, workers=job.workers, why=why)
-                )
+                template = Text("{key} can never have {workers} workers: {why}")
+                raise UserError(Text(template, key=key, workers=job.workers, why=why))
             return self._store.change_document(key, document, expected_generation=stored.generation)
 
         return await self._told(asyncio.create_task(asyncio.to_thread(change)))

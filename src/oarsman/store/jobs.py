@@ -150,14 +150,9 @@ class JobStore:
     def _migrate(self) -> None:
         version = self._version()
         if version > _SCHEMA_VERSION:
-            raise StoreError(
-                Text(
-                    "the store was written by a newer Oarsman (schema {theirs}, this one knows {ours})",
-                    theirs=version,
-                    ours=_SCHEMA_VERSION,
-                ),
-                hint=Text("upgrade oarsman, or point OARSMAN_STATE to another folder"),
-            )
+            template = Text("the store was written by a newer Oarsman (schema {theirs}, this one knows {ours})")
+            hint = Text("upgrade oarsman, or point OARSMAN_STATE to another folder")
+            raise StoreError(Text(template, theirs=version, ours=_SCHEMA_VERSION), hint=hint)
         for name in _SCHEMAS[version:]:
             for statement in _statements(resources.files(__package__).joinpath(name).read_text()):
                 self._db.execute(statement)
@@ -286,11 +281,9 @@ class JobStore:
         def work() -> None:
             present = self._db.execute("SELECT 1 FROM jobs WHERE namespace = ? AND name = ?", (namespace, name))
             if present.fetchone() is not None:
-                raise ConflictError(
-                    Text("a job named {name} exists already in namespace {space}", name=name, space=namespace),
-                    field="metadata.name",
-                    hint=Text("choose another name, or remove it first: {command}", command=f"oarsman delete {name}"),
-                )
+                wrong = Text("a job named {name} exists already in namespace {space}", name=name, space=namespace)
+                hint = Text("choose another name, or remove it first: {command}", command=f"oarsman delete {name}")
+                raise ConflictError(wrong, field="metadata.name", hint=hint)
             columns = {
                 "uid": uid,
                 "namespace": namespace,

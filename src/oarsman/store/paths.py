@@ -17,7 +17,7 @@ from pathlib import Path
 from oarsman.errors import StoreError
 from oarsman.text.sentence import Text
 
-_ELSEWHERE = Text("point OARSMAN_STATE to a folder that you can write to")
+ELSEWHERE = Text("point OARSMAN_STATE to a folder that you can write to")
 _SHORT_AND_PLAIN = re.compile(r"[-./\w]{1,13}", re.ASCII)
 
 
@@ -57,7 +57,7 @@ class Paths:
             return cls(Path(chosen).absolute())
         base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
         if base.startswith("~"):  # a user without a name, as containers have them
-            raise StoreError(Text("this user has no home folder"), hint=_ELSEWHERE)
+            raise StoreError(Text("this user has no home folder"), hint=ELSEWHERE)
         return cls(Path(base).absolute() / "oarsman")
 
     @property
@@ -138,15 +138,12 @@ class Paths:
             return
         here, *mine = _this_machine()
         if boot != here and [id, host] != mine:
-            raise StoreError(
-                Text("{path} is looked after by {host}, where its jobs may still run", path=self.state, host=host),
-                hint=Text(
-                    "say it there, or point OARSMAN_STATE to a folder of this machine; if {host} is gone for good: "
-                    "{command}",
-                    host=host,
-                    command="oarsman supervisor take-over",
-                ),
+            message = Text("{path} is looked after by {host}, where its jobs may still run", path=self.state, host=host)
+            template = Text(
+                "say it there, or point OARSMAN_STATE to a folder of this machine; if {host} is gone for good: "
+                "{command}"
             )
+            raise StoreError(message, hint=Text(template, host=host, command="oarsman supervisor take-over"))
 
     def claim(self) -> None:
         """For this machine; only whoever holds the lock does."""
@@ -190,4 +187,4 @@ def _no_place() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(Text("no place to keep jobs: {why}", why=error), hint=_ELSEWHERE) from error
+        raise StoreError(Text("no place to keep jobs: {why}", why=error), hint=ELSEWHERE) from error

@@ -122,11 +122,8 @@ async def batches(kube: Kube, namespace: str | None, read: Read) -> AsyncGenerat
     except client.Forbidden as error:
         if namespace is not None:
             raise
-        raise ForbiddenError(
-            Text("this user may not see the jobs of all namespaces: {why}", why=error.message),
-            field="namespace",
-            hint=Text("name a namespace"),
-        ) from error
+        message = Text("this user may not see the jobs of all namespaces: {why}", why=error.message)
+        raise ForbiddenError(message, field="namespace", hint=Text("name a namespace")) from error
 
 
 async def scope_of(kube: Kube, candidates: Sequence[str]) -> Scope:
@@ -148,12 +145,10 @@ async def allowed_batches(
     while True:
         scope = await scope_of(kube, candidates)
         if scope == ():
-            raise ForbiddenError(
-                Text("the cluster lets this user see jobs in no namespace"),
-                hint=Text(
-                    "ask for the role `view` in yours; if you have it, the console must be told the namespace's name"
-                ),
+            hint = Text(
+                "ask for the role `view` in yours; if you have it, the console must be told the namespace's name"
             )
+            raise ForbiddenError(Text("the cluster lets this user see jobs in no namespace"), hint=hint)
         async with aclosing(_of_scope(kube, scope, read, _changed(kube, candidates, scope, again))) as found:
             async for batch in found:
                 yield batch

@@ -53,14 +53,8 @@ def given_place(text: str | None, query: LogQuery, *, field: str) -> LogPosition
         return None
     found = log_lines.place(text, field=field)
     if query.attempt not in (None, found.attempt):
-        raise UserError(
-            Text(
-                "that is a place in the log of attempt {theirs}, not {asked}",
-                theirs=found.attempt,
-                asked=query.attempt,
-            ),
-            field=field,
-        )
+        template = Text("that is a place in the log of attempt {theirs}, not {asked}")
+        raise UserError(Text(template, theirs=found.attempt, asked=query.attempt), field=field)
     return found
 
 

@@ -125,20 +125,12 @@ async def why_silent(kube: Kube, namespace: str) -> str:
     if serving := [leader for leader in alive if leader.serves(namespace)]:
         return Text("the operator ({holder}) has not looked at the job yet", holder=serving[0].holder)
     if alive:
-        return Text(
-            "{holder} looks after jobs in {watched} alone, not in {space}; {hint}",
-            holder=alive[0].holder,
-            watched=", ".join(alive[0].watches),
-            space=namespace,
-            hint=_INSTALL,
-        )
+        template = Text("{holder} looks after jobs in {watched} alone, not in {space}; {hint}")
+        watched = ", ".join(alive[0].watches)
+        return Text(template, holder=alive[0].holder, watched=watched, space=namespace, hint=_INSTALL)
     if found and found[0].holder:
-        return Text(
-            "no operator is running: {holder} has been silent for {silent}; {hint}",
-            holder=found[0].holder,
-            silent=f"{found[0].silent_seconds:.0f}s",
-            hint=_INSTALL,
-        )
+        template = Text("no operator is running: {holder} has been silent for {silent}; {hint}")
+        return Text(template, holder=found[0].holder, silent=f"{found[0].silent_seconds:.0f}s", hint=_INSTALL)
     return Text("no operator seems to be running on this cluster; {hint}", hint=_INSTALL)
 
 
@@ -176,29 +168,23 @@ def in_plain_words(access: Access) -> Iterator[None]:
         yield
     except client.AlreadyExists as error:
         hint = Text("delete it first, or give this one another name")
-        raise errors.ConflictError(
-            Text("there is a job of this name already: {why}", why=error.message), hint=hint
-        ) from error
+        message = Text("there is a job of this name already: {why}", why=error.message)
+        raise errors.ConflictError(message, hint=hint) from error
     except client.NotFound as error:
         raise _not_found(error) from error
     except client.Invalid as error:
-        raise errors.UserError(
-            Text("the cluster refused it: {why}", why=error.message), field=error.field, hint=error.hint
-        ) from error
+        message = Text("the cluster refused it: {why}", why=error.message)
+        raise errors.UserError(message, field=error.field, hint=error.hint) from error
     except client.Forbidden as error:
-        raise errors.ForbiddenError(
-            Text("this user may not do that: {why}", why=error.message),
-            hint=Text("`oarsman doctor --on kube` shows what this user may do"),
-        ) from error
+        hint = Text("`oarsman doctor --on kube` shows what this user may do")
+        raise errors.ForbiddenError(Text("this user may not do that: {why}", why=error.message), hint=hint) from error
     except client.Unauthorized as error:
-        raise errors.UnauthenticatedError(
-            Text("the cluster does not know this user: {why}", why=error.message),
-            hint=Text("the credentials are those of {source}", source=access.source),
-        ) from error
+        message = Text("the cluster does not know this user: {why}", why=error.message)
+        hint = Text("the credentials are those of {source}", source=access.source)
+        raise errors.UnauthenticatedError(message, hint=hint) from error
     except client.Unavailable as error:
-        error.hint = error.hint or Text(
-            "the server is {server}, from {source}", server=access.server, source=access.source
-        )
+        where = Text("the server is {server}, from {source}", server=access.server, source=access.source)
+        error.hint = error.hint or where
         raise
 
 
