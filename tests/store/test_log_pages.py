@@ -71,7 +71,7 @@ def test_every_line_is_met_once_in_both_directions(
 def test_a_search_goes_on_from_where_it_gave_up(
     walk: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "_PAGE_BLOCK", 200)
+    monkeypatch.setattr(logs, "_BLOCK", 200)
     monkeypatch.setattr(logs, "MOST_BYTES", 1000)
     path = tmp_path / "merged.log"
     written(path, [b"needle %d" % n if n % 50 == 7 else b"hay %d" % n for n in range(200)])
@@ -81,7 +81,7 @@ def test_a_search_goes_on_from_where_it_gave_up(
 
 
 def test_a_search_looks_at_a_bounded_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "_PAGE_BLOCK", 200)
+    monkeypatch.setattr(logs, "_BLOCK", 200)
     monkeypatch.setattr(logs, "MOST_BYTES", 1000)
     path = tmp_path / "merged.log"
     written(path, [b"hay"] * 500)

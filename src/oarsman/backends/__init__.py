@@ -96,7 +96,5 @@ def _the_extra() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
-        raise UsageError(
-            Text("Kubernetes needs a package that is not installed: {name}", name=error.name),
-            hint="pip install 'oarsman[kube]'",
-        ) from error
+        message = Text("Kubernetes needs a package that is not installed: {name}", name=error.name)
+        raise UsageError(message, hint="pip install 'oarsman[kube]'") from error

@@ -83,7 +83,8 @@ class StoredBackend(Edits):
         owner: str | None = None,
     ) -> JobRecord:
         job, engine = await asyncio.to_thread(self._checked, document, folder)
-        await asyncio.to_thread(self._may_fit, job, engine)
+        if why := await asyncio.to_thread(self._never_fits, job, engine):
+            raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
         await self._check_mpi(job, engine, environment, folder)
         if replace:
             await self._replace(job.key)
@@ -100,7 +101,7 @@ class StoredBackend(Edits):
                 now=datetime.now(UTC),
                 environment={**environment, **_of_this_process()},
             )
-            self._known[stored.uid] = _as_stored(job, stored)
+            self._known[stored.uid] = stored.identified(job)
             return stored
 
         await self._supervisor.ensure()
@@ -124,10 +125,8 @@ class StoredBackend(Edits):
         job = self._wanted(job_from_document(document))
         undecodable = any("\ud800" <= letter <= "\udfff" for letter in str(folder))
         if undecodable:  # no record can keep bytes that are no text
-            raise UserError(
-                Text("the name of this folder is not valid UTF-8: {name}", name=f"{str(folder)!a}"),
-                hint=Text("go to another one"),
-            )
+            wrong = Text("the name of this folder is not valid UTF-8: {name}", name=f"{str(folder)!a}")
+            raise UserError(wrong, hint=Text("go to another one"))
         self._in_its_environment(job)
         return job, self._engine_of(job)
 
@@ -178,10 +177,6 @@ class StoredBackend(Edits):
         load(Path(inventory))
         return "ssh"
 
-    def _may_fit(self, job: Job, engine: str) -> None:
-        if why := self._never_fits(job, engine):
-            raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
-
     def _never_fits(self, job: Job, engine: str) -> str:
         """Why it could not start even if nothing else ran. No host is asked for this: what is not known of one is no
         reason, and is found out when the job is to start."""
@@ -216,10 +211,8 @@ class StoredBackend(Edits):
         except NotFoundError:
             return
         if not from_wire(stored.status).finished:
-            raise ConflictError(
-                Text("{key} has not ended; it is not replaced", key=key),
-                hint=Text("stop it first: {command}", command=f"oarsman stop {stored.name}"),
-            )
+            hint = Text("stop it first: {command}", command=f"oarsman stop {stored.name}")
+            raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
         with contextlib.suppress(NotFoundError):  # it may be gone before we look
             await self.delete(key)
             async for _ in self.watch(key):
@@ -236,9 +229,8 @@ class StoredBackend(Edits):
             job = job_from_document(document)
             grows = job.workers > job_checked_before(stored.document).workers
             if why := self._never_fits(job, stored.engine) if grows else "":
-                raise UserError(
-                    Text("{key} can never have {workers} workers: {why}", key=key, workers=job.workers, why=why)
-                )
+                template = Text("{key} can never have {workers} workers: {why}")
+                raise UserError(Text(template, key=key, workers=job.workers, why=why))
             return self._store.change_document(key, document, expected_generation=stored.generation)
 
         return await self._told(asyncio.create_task(asyncio.to_thread(change)))
@@ -353,7 +345,7 @@ class StoredBackend(Edits):
         if known is not None and known.generation == stored.generation:
             job = known
         else:
-            job = _as_stored(job_checked_before(stored.document), stored)
+            job = stored.identified(job_checked_before(stored.document))
         if stored.finished:
             self._known.pop(stored.uid, None)
             return job
@@ -361,12 +353,6 @@ class StoredBackend(Edits):
             self._known.clear()
         self._known[stored.uid] = job
         return job
-
-
-def _as_stored(job: Job, stored: StoredJob) -> Job:
-    return dataclasses.replace(
-        job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner
-    )
 
 
 def _no_mpi(job: Job, environment: Mapping[str, str], folder: Path) -> str | None:

@@ -41,11 +41,8 @@ def find(wanted: str | None) -> str:
             if _fits(version, wanted):
                 return program
     here = ", ".join(sorted(found, key=lambda version: [int(number) for number in re.findall(r"\d+", version)]))
-    raise UserError(
-        Text("there is no Python {wanted} on this machine", wanted=wanted),
-        field="python",
-        hint=Text("there is {here}; put another on PATH", here=here),
-    )
+    hint = Text("there is {here}; put another on PATH", here=here)
+    raise UserError(Text("there is no Python {wanted} on this machine", wanted=wanted), field="python", hint=hint)
 
 
 def _candidates(wanted: str) -> Iterator[str]:

@@ -141,14 +141,9 @@ class LocalEnvironments:
             self._named(name)
             users = self._users().get(name)
             if users:
-                raise ConflictError(
-                    Text(
-                        "environment {name} is used by {count} of the jobs that have not ended",
-                        name=name,
-                        count=len(users),
-                    ),
-                    hint=Text("stop them, or wait for their end"),
-                )
+                template = Text("environment {name} is used by {count} of the jobs that have not ended")
+                hint = Text("stop them, or wait for their end")
+                raise ConflictError(Text(template, name=name, count=len(users)), hint=hint)
             self._shelf.remove(name)
             self._tidy()
 

@@ -14,13 +14,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
+from oarsman.engines.kube.lease import Election
 from oarsman.errors import UsageError
 from oarsman.version import __version__
 
@@ -128,23 +129,12 @@ class _Bounded:
         return value
 
 
-class Leadership(Protocol):
-    """What is asked of an election."""
-
-    @property
-    def duration(self) -> float: ...
-
-    @property
-    def unrenewed_for(self) -> float | None:
-        """Seconds since the last renewal while in office; None if not in office."""
-
-
-def lease_is_renewed(election: Leadership, grace: float = LEASE_GRACE) -> Check:
+def lease_is_renewed(election: Election) -> Check:
     """Fails if this process is in office long after its lease has ended: it should have left by itself."""
 
     def check() -> str | None:
         seconds = election.unrenewed_for
-        if seconds is None or seconds <= election.duration + grace:
+        if seconds is None or seconds <= election.duration + LEASE_GRACE:
             return None
         return f"leads, but its lease was last renewed {seconds:.0f} s ago"
 
@@ -200,34 +190,27 @@ class Reachable:
         return f"the API server has not answered for {seconds:.0f} s" if seconds > self._longest else None
 
 
+@dataclass(eq=False, kw_only=True)
 class HealthServer:
     """Serves on one or two ports; port 0 is off. Checks run when asked for."""
 
-    def __init__(
-        self,
-        *,
-        alive: Mapping[str, Check],
-        ready: Mapping[str, Check],
-        metrics: Metrics | None = None,
-        health_port: int,
-        monitoring_port: int,
-        address: str = "",
-    ) -> None:
-        self._alive = alive
-        self._ready = ready
-        self._metrics = metrics
-        self._address = address or None  # None: every address of the machine
-        self._health_port = health_port
-        self._monitoring_port = monitoring_port if metrics is not None else 0
+    alive: Mapping[str, Check]
+    ready: Mapping[str, Check]
+    metrics: Metrics | None = None
+    health_port: int
+    monitoring_port: int
+    address: str = ""  # empty: every address of the machine
+
+    def __post_init__(self) -> None:
         self._runners: list[web.AppRunner] = []
 
     async def start(self) -> None:
         routes: dict[int, list[web.RouteDef]] = {}
-        if self._health_port:
-            health = routes.setdefault(self._health_port, [])
-            health += [web.get("/healthz", self._answer(self._alive)), web.get("/readyz", self._answer(self._ready))]
-        if self._monitoring_port:
-            routes.setdefault(self._monitoring_port, []).append(web.get("/metrics", self._scrape))
+        if self.health_port:
+            health = routes.setdefault(self.health_port, [])
+            health += [web.get("/healthz", self._answer(self.alive)), web.get("/readyz", self._answer(self.ready))]
+        if self.monitoring_port and self.metrics is not None:
+            routes.setdefault(self.monitoring_port, []).append(web.get("/metrics", self._scrape))
         try:
             for port, served in routes.items():
                 await self._serve(port, served)
@@ -246,12 +229,10 @@ class HealthServer:
         self._runners.append(runner)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._address, port).start()
+            await web.TCPSite(runner, self.address or None, port).start()
         except OSError as error:
-            raise UsageError(
-                f"cannot listen on port {port}: {error.strerror or error}",
-                hint="choose others with --health-port and --monitoring-port; 0 is off",
-            ) from error
+            hint = "choose others with --health-port and --monitoring-port; 0 is off"
+            raise UsageError(f"cannot listen on port {port}: {error.strerror or error}", hint=hint) from error
         log.info("port %d serves %s", port, ", ".join(route.path for route in routes))
 
     def _answer(self, checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -265,8 +246,8 @@ class HealthServer:
         return answer
 
     async def _scrape(self, request: web.Request) -> web.Response:
-        assert self._metrics is not None
-        body, content_type = self._metrics.expose(request.headers.get("Accept", ""))
+        assert self.metrics is not None
+        body, content_type = self.metrics.expose(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
 

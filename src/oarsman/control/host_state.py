@@ -33,7 +33,7 @@ from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import StoreError
 from oarsman.job.job import Job
 from oarsman.plan.capacity import hosts
-from oarsman.store.paths import Paths
+from oarsman.store.paths import ELSEWHERE, Paths
 from oarsman.text.sentence import Text, dump, load
 
 _VERSION = 1
@@ -166,10 +166,8 @@ def _changing(inventory: Inventory, paths: Paths | None) -> Iterator[dict[str, A
                 os.unlink(name)
                 raise
     except OSError as error:
-        raise StoreError(
-            Text("what was found of the hosts cannot be kept: {why}", why=error),
-            hint=Text("point OARSMAN_STATE to a folder that you can write to"),
-        ) from error
+        message = Text("what was found of the hosts cannot be kept: {why}", why=error)
+        raise StoreError(message, hint=ELSEWHERE) from error
 
 
 def _written(one: Trouble | Finding) -> dict[str, Any]:

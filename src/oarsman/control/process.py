@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -57,13 +57,11 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _NOT_IN_TIME = 1
 
 
-def run_until_told(
-    work: Coroutine[Any, Any, None], *, patience: float, leave: Callable[[int], object] = os._exit
-) -> None:
+def run_until_told(work: Coroutine[Any, Any, None], *, patience: float) -> None:
     """Run `work` on the quickest loop there is. The first signal cancels it, which is how it is asked to put things in
     order; the second one, or the end of `patience` seconds, ends the process at once."""
     with asyncio.Runner(loop_factory=_quickest_loop) as runner:
-        runner.run(_until_told(work, patience, leave))
+        runner.run(_until_told(work, patience))
 
 
 def _quickest_loop() -> asyncio.AbstractEventLoop:
@@ -74,20 +72,19 @@ def _quickest_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-async def _until_told(work: Coroutine[Any, Any, None], patience: float, leave: Callable[[int], object]) -> None:
+async def _until_told(work: Coroutine[Any, Any, None], patience: float) -> None:
     loop = asyncio.get_running_loop()
     task = loop.create_task(work, name="work")
     last_call: list[asyncio.TimerHandle] = []
 
     def give_up() -> None:
         log.error("did not stop within %.0f s", patience)
-        leave(_NOT_IN_TIME)
+        os._exit(_NOT_IN_TIME)
 
     def tell(number: signal.Signals) -> None:
         if last_call:
             log.warning("%s again: leaving at once", number.name)
-            leave(128 + number)
-            return
+            os._exit(128 + number)
         log.info("%s: stopping", number.name)
         last_call.append(loop.call_later(patience, give_up))
         task.cancel()

@@ -12,7 +12,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
@@ -109,34 +109,21 @@ class EngineSite:
 Tried = Callable[[str], Coroutine[Any, Any, Result]]
 
 
+@dataclass(eq=False)
 class Reconciler(Generic[Stored]):
-    def __init__(
-        self,
-        records: Records[Stored],
-        home: EngineSite,
-        queue: WorkQueue,
-        *,
-        others: Mapping[str, EngineSite] | None = None,
-        now: Callable[[], datetime] = utc_now,
-        may_act: Callable[[], bool] = lambda: True,
-        around: Callable[[str, Tried], Coroutine[Any, Any, object]] = lambda key, turn: turn(key),
-        workers: int = 8,
-        rest: float = 0.0,
-        finish_within: float = 0.0,
-    ) -> None:
-        """home: where jobs run that name no engine of `others`. may_act: whether this process is still the one to do
-        it. around: is given every turn, to measure it. workers: turns at the same time. rest: seconds between two
-        turns of a job. finish_within: seconds for the turns under way when cancelled."""
-        self._records = records
-        self._home = home
-        self._others = others or {}
-        self.queue = queue
-        self._now = now
-        self._may_act = may_act
-        self._around = around
-        self._workers = workers
-        self._rest = rest
-        self._finish_within = finish_within
+    records: Records[Stored]
+    home: EngineSite  # where jobs run that name no engine of `others`
+    queue: WorkQueue
+    _: KW_ONLY
+    others: Mapping[str, EngineSite] = field(default_factory=dict)
+    now: Callable[[], datetime] = utc_now
+    may_act: Callable[[], bool] = lambda: True  # whether this process is still the one to do it
+    around: Callable[[str, Tried], Coroutine[Any, Any, object]] = lambda key, turn: turn(key)  # to measure every turn
+    workers: int = 8  # turns at the same time
+    rest: float = 0.0  # seconds between two turns of a job
+    finish_within: float = 0.0  # seconds for the turns under way when cancelled
+
+    def __post_init__(self) -> None:
         self._known: dict[str, tuple[Hashable, Job]] = {}  # the newest version looked at, the last valid form
         self._ended: OrderedDict[str, None] = OrderedDict()  # those of them that will hardly be asked for again
 
@@ -146,21 +133,21 @@ class Reconciler(Generic[Stored]):
     # -- turn after turn --------------------------------------------------------------------------------
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for _ in range(self._workers):
+            for _ in range(self.workers):
                 group.create_task(self._work())
 
     async def _work(self) -> None:
         while True:
             key = await self.queue.take()
-            turn = asyncio.create_task(self._around(key, self._tried))
+            turn = asyncio.create_task(self.around(key, self._tried))
             try:
                 await asyncio.shield(turn)
             except asyncio.CancelledError:
-                await asyncio.wait([turn], timeout=self._finish_within)
+                await asyncio.wait([turn], timeout=self.finish_within)
                 turn.cancel()
                 raise
             finally:
-                self.queue.done(key, rest=self._rest)
+                self.queue.done(key, rest=self.rest)
 
     async def _tried(self, key: str) -> Result:
         try:
@@ -177,14 +164,14 @@ class Reconciler(Generic[Stored]):
 
     async def adopt(self, key: str) -> None:
         """Take up a job that an earlier process left running."""
-        record = self._records.read(key)
+        record = self.records.read(key)
         if record is None:
             return
         try:
             job = self._job_of(record)
         except ManifestError:
             return
-        site, assignment = self._site(record), self._records.assignment(record, job)
+        site, assignment = self._site(record), self.records.assignment(record, job)
         if record.status.start_time is not None and not record.status.finished:
             site.admission.hold(job)
         await site.engine.adopt(assignment)
@@ -193,10 +180,10 @@ class Reconciler(Generic[Stored]):
 
     # -- one turn ---------------------------------------------------------------------------------------
     async def turn(self, key: str) -> None:
-        record = self._records.read(key)
+        record = self.records.read(key)
         if record is None:
-            if (uid := self._records.uid_of(key)) is not None:
-                await self._forget(key, uid, *self._others.values(), self._home)
+            if (uid := self.records.uid_of(key)) is not None:
+                await self._forget(key, uid, *self.others.values(), self.home)
             return
         if record.collected:
             return
@@ -206,19 +193,19 @@ class Reconciler(Generic[Stored]):
             if record.deleting:
                 await self._remove(record)
             else:
-                plan = reject(record.status, error.problems, self._now(), generation=record.generation)
+                plan = reject(record.status, error.problems, self.now(), generation=record.generation)
                 await self._write(record, None, plan, settled=True)
             return
         job, taken_away = _still_ours(job, record.status)
         if not job.is_ours:
-            await (self._remove(record) if record.deleting else self._records.leave(record))
+            await (self._remove(record) if record.deleting else self.records.leave(record))
             return
         site = self._site(record)
-        assignment = await site.admission.admit(self._records.assignment(record, job), self._now())
+        assignment = await site.admission.admit(self.records.assignment(record, job), self.now())
         observed = await site.engine.observe(assignment)
         if taken_away:
             observed = replace(observed, outdated=(*observed.outdated, "spec.runPolicy.managedBy"))
-        plan = reconcile(job, observed, self._now())
+        plan = reconcile(job, observed, self.now())
         trouble = await self._act(site.engine, assignment, plan)
         if assignment.admission.about == names.REASON_ENVIRONMENT and not plan.status.finished:
             self.queue.add_after(key, _BUILD_SECONDS)
@@ -247,9 +234,9 @@ class Reconciler(Generic[Stored]):
             await self._remove(record)
             return
         if trouble is not None and not plan.status.finished:  # a verdict stands; what is left of it is tried again
-            plan = so_far(record.status, plan, trouble, self._now())
+            plan = so_far(record.status, plan, trouble, self.now())
         await self._write(record, job, plan, settled=ended and trouble is None)
-        delayed = not_before(job, plan.status, self._now()) is not None
+        delayed = not_before(job, plan.status, self.now()) is not None
         if ended or ((delayed or plan.status.is_true(names.SUSPENDED)) and _nothing_left(observed)):
             self._site(record).admission.release(record.uid)
         self._ended.pop(record.key, None)
@@ -264,18 +251,18 @@ class Reconciler(Generic[Stored]):
 
     async def _write(self, record: Record[Stored], job: Job | None, plan: Plan, *, settled: bool) -> None:
         self._check_office()
-        await self._records.write(record, job, plan, settled=settled)
+        await self.records.write(record, job, plan, settled=settled)
 
     def _check_office(self) -> None:
         """Who could not renew its lease must not act any more, whatever turn it is in."""
-        if not self._may_act():
+        if not self.may_act():
             raise RetryableError(Text("the lease was lost in the middle of a turn"))
 
     # -- the end ----------------------------------------------------------------------------------------
     async def _remove(self, record: Record[Stored]) -> None:
         """The record first: should we be killed before the rest, a key without a record says what to do."""
         self._check_office()
-        await self._records.remove(record)
+        await self.records.remove(record)
         await self._forget(record.key, record.uid, self._site(record))
 
     async def _forget(self, key: str, uid: str, *sites: EngineSite) -> None:
@@ -284,11 +271,11 @@ class Reconciler(Generic[Stored]):
         for site in sites:
             site.admission.release(uid)
             await site.engine.forget(uid)
-        self._records.forgotten(key)
+        self.records.forgotten(key)
 
     # -- what is known of a job -------------------------------------------------------------------------
     def _site(self, record: Record[Stored]) -> EngineSite:
-        return self._others.get(record.engine, self._home)
+        return self.others.get(record.engine, self.home)
 
     def _job_of(self, record: Record[Stored]) -> Job:
         """Built once per version. A job that has begun is looked after although an edit, or a newer release, makes it
@@ -296,9 +283,9 @@ class Reconciler(Generic[Stored]):
         version, known = self._known.get(record.key, (None, None))
         if known is not None and version == record.version:
             return known
-        document = self._records.document(record)
+        document = self.records.document(record)
         try:
-            job = self._records.identified(record, job_from_document(document))
+            job = self.records.identified(record, job_from_document(document))
         except ManifestError:
             last = self._last_valid(record, known, document)
             if last is None:
@@ -312,7 +299,7 @@ class Reconciler(Generic[Stored]):
             return known
         begun = record.status.start_time is not None or bool(record.status.attempts)
         job = salvaged(document) if begun else None
-        return self._records.identified(record, job) if job is not None else None
+        return self.records.identified(record, job) if job is not None else None
 
 
 def _still_ours(job: Job, status: Status) -> tuple[Job, bool]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -41,15 +40,7 @@ class StoreRecords:
         return record.stored.document
 
     def identified(self, record: Record[StoredJob], job: Job) -> Job:
-        stored = record.stored
-        return replace(
-            job,
-            uid=stored.uid,
-            generation=stored.generation,
-            created_at=stored.created_at,
-            namespace=stored.namespace,
-            owner=stored.owner,
-        )
+        return record.stored.identified(job)
 
     def assignment(self, record: Record[StoredJob], job: Job) -> Assignment:
         stored = record.stored

@@ -129,27 +129,31 @@ def of_job(folder: Path) -> Sequence[HostUsage]:
     if not living:
         return []
     spec = find_spec(folder)
-    if spec is not None and spec.elsewhere:
-        return _of_remote_job(folder, spec, living)
+    elsewhere = spec if spec is not None and spec.elsewhere else None
+    found: Iterable[tuple[HostSeen, Totals | Figures, float]]
+    found = _as_told(folder, elsewhere, living) if elsewhere is not None else _in_two_looks(living)
+    own = spec.hosts if spec is not None and elsewhere is None else {}
+    return [
+        HostUsage(
+            host=host.name,
+            role="launcher" if host.launcher else "worker",
+            processes=now.processes,
+            cpu_percent=round(percent, 1),
+            memory_bytes=now.memory_bytes,
+            memory_limit_bytes=own[host.name].memory if host.name in own else None,
+            gpus=_gpus(spec, host.name),
+        )
+        for host, now, percent in found
+    ]
+
+
+def _in_two_looks(living: Sequence[HostSeen]) -> Iterator[tuple[HostSeen, Totals, float]]:
     before = ProcessTable()
     time.sleep(_INTERVAL)
     after = ProcessTable()
-    found = []
     for host in living:
         then, now = before.below(host.process.pid), after.below(host.process.pid)
-        own = spec.hosts.get(host.name) if spec is not None else None
-        found.append(
-            HostUsage(
-                host=host.name,
-                role="launcher" if host.launcher else "worker",
-                processes=now.processes,
-                cpu_percent=round(100 * max(0.0, now.seconds - then.seconds) / _INTERVAL, 1),
-                memory_bytes=now.memory_bytes,
-                memory_limit_bytes=own.memory if own is not None else None,
-                gpus=_gpus(spec, host.name),
-            )
-        )
-    return found
+        yield host, now, 100 * max(0.0, now.seconds - then.seconds) / _INTERVAL
 
 
 def _gpus(spec: JobSpec | None, host: str) -> tuple[int, ...]:
@@ -228,26 +232,15 @@ def _read(line: str) -> Figures:
     return Figures(float(time), float(seconds), int(memory), int(processes), int(received), int(sent))
 
 
-def _of_remote_job(folder: Path, spec: JobSpec, living: Sequence[HostSeen]) -> list[HostUsage]:
+def _as_told(folder: Path, spec: JobSpec, living: Sequence[HostSeen]) -> Iterator[tuple[HostSeen, Figures, float]]:
     """As last told; how busy processors are takes two looks, and those are the supervisor's."""
-    figures, found = told(spec), []
+    figures = told(spec)
     newest = next(iter(deque(samples.read(folder), maxlen=1)), None)
     lately = {name: sample.cpu_percent for name, sample in newest.hosts.items()} if newest is not None else {}
     for host in living:
-        if (now := figures.get(host.name)) is None:
-            continue
-        since_start = 100 * now.seconds / max(now.time - host.made_at.timestamp(), 1.0)
-        found.append(
-            HostUsage(
-                host=host.name,
-                role="launcher" if host.launcher else "worker",
-                processes=now.processes,
-                cpu_percent=round(lately.get(host.name, since_start), 1),
-                memory_bytes=now.memory_bytes,
-                gpus=_gpus(spec, host.name),
-            )
-        )
-    return found
+        if (now := figures.get(host.name)) is not None:
+            since_start = 100 * now.seconds / max(now.time - host.made_at.timestamp(), 1.0)
+            yield host, now, lately.get(host.name, since_start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,27 +270,30 @@ class _Sampled:
             del self.before[gone]
         return living
 
+    def since(self, host: HostSeen, now: _Counters, first: tuple[int, int] | None) -> _Counters | None:
+        """What was counted the last time. At first: since the host was made, unless that was before our time, with so
+        much traffic then."""
+        before = self.before.get(host.process)
+        self.before[host.process] = now
+        return before or (None if self.taken_up else _Counters(host.made_at.timestamp(), 0.0, first))
 
+
+@dataclass(eq=False)
 class Sampler:
     """Notes down every few seconds what running jobs use. One look at the process table serves all of them."""
 
-    def __init__(
-        self,
-        job_folder: Callable[[str], Path],
-        *,
-        every: float = EVERY_SECONDS,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self.every = every
-        self._job_folder = job_folder
-        self._now = now
+    job_folder: Callable[[str], Path]
+    every: float = EVERY_SECONDS
+    now: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
         self._jobs: dict[str, _Sampled] = {}
 
     def look(self, running: Collection[str]) -> None:
         """Sample these jobs, as far as it is time. Trouble with one of them costs its sample and nothing else."""
         for gone in self._jobs.keys() - set(running):
             del self._jobs[gone]
-        now = round(self._now(), 3)
+        now = round(self.now(), 3)
         due: dict[str, list[HostSeen]] = {}
         for uid in running:
             with contextlib.suppress(OSError):
@@ -306,7 +302,7 @@ class Sampler:
                     due[uid] = hosts
         if not due:
             return
-        specs = {uid: find_spec(self._job_folder(uid)) for uid in due}
+        specs = {uid: find_spec(self.job_folder(uid)) for uid in due}
         elsewhere = {uid: spec for uid, spec in specs.items() if spec is not None and spec.elsewhere}
         here = [uid for uid in due if uid not in elsewhere]
         held = {uid: spec.gpus if (spec := specs[uid]) is not None else {} for uid in here}
@@ -324,7 +320,7 @@ class Sampler:
     def _due(self, uid: str, now: float) -> list[HostSeen]:
         job = self._jobs.get(uid)
         if job is None:
-            folder = self._job_folder(uid)
+            folder = self.job_folder(uid)
             series = Series(folder, self.every)
             job = _Sampled(JournalReader(str(folder)), series, taken_up=series.last is not None)
             self._jobs[uid] = job
@@ -343,11 +339,7 @@ class Sampler:
         for host in hosts:
             totals = table.below(host.process.pid)
             counters = _Counters(now, totals.seconds, traffic(host.process.pid))
-            before = job.before.get(host.process)
-            if before is None and not job.taken_up:
-                before = _Counters(host.made_at.timestamp(), 0.0, (0, 0))
-            job.before[host.process] = counters
-            if before is not None:
+            if (before := job.since(host, counters, (0, 0))) is not None:
                 own = [gpus[device] for device in held.get(host.name, ()) if device in gpus]
                 samples[host.name] = _sample(before, counters, totals.memory_bytes, own)
         job.taken_up = False  # hosts made from now on are known from their first moment
@@ -358,14 +350,11 @@ class Sampler:
         """Of hosts that are other machines: what they told since the last time."""
         samples: dict[str, Sample] = {}
         for host in hosts:
-            figures, before = told.get(host.name), job.before.get(host.process)
-            if figures is None or (before is not None and figures.time <= before.time):
+            figures, last = told.get(host.name), job.before.get(host.process)
+            if figures is None or (last is not None and figures.time <= last.time):
                 continue
             counters = _Counters(figures.time, figures.seconds, (figures.received, figures.sent))
-            if before is None and not job.taken_up:
-                before = _Counters(host.made_at.timestamp(), 0.0, None)  # of its machine more came and went than ours
-            job.before[host.process] = counters
-            if before is not None:
+            if (before := job.since(host, counters, None)) is not None:  # of its machine more came and went than ours
                 samples[host.name] = _sample(before, counters, figures.memory_bytes, ())
         job.taken_up = job.taken_up and not told
         if samples:

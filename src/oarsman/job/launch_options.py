@@ -106,18 +106,13 @@ UNPREDICTABLE: Final = frozenset(
 # Programs that only prepare the ground for the one named after their options: how many words of
 # their own precede it, and which of their options take a word.
 PREFIXES: Final[Mapping[str, tuple[int, frozenset[str]]]] = {
+    **dict.fromkeys(("command", "builtin", "nohup", "setsid", "unbuffer", "catchsegv"), (0, frozenset())),
+    **dict.fromkeys(("chrt", "taskset", "gosu", "su-exec"), (1, frozenset())),
     "exec": (0, frozenset(("-a",))),
-    "command": (0, frozenset()),
-    "builtin": (0, frozenset()),
-    "nohup": (0, frozenset()),
     "time": (0, frozenset(("-f", "-o"))),
-    "setsid": (0, frozenset()),
     "stdbuf": (0, frozenset(("-i", "-o", "-e"))),
-    "unbuffer": (0, frozenset()),
     "nice": (0, frozenset(("-n",))),
     "ionice": (0, frozenset(("-c", "-n"))),
-    "chrt": (1, frozenset()),
-    "taskset": (1, frozenset()),
     "timeout": (1, frozenset(("-s", "--signal", "-k", "--kill-after"))),
     "numactl": (
         0,
@@ -125,10 +120,7 @@ PREFIXES: Final[Mapping[str, tuple[int, frozenset[str]]]] = {
     ),
     "tini": (0, frozenset(("-p", "-e"))),
     "dumb-init": (0, frozenset(("-r", "--rewrite"))),
-    "catchsegv": (0, frozenset()),
     "sudo": (0, frozenset(("-u", "-g", "-h", "-p", "-C", "-r", "-t"))),
-    "gosu": (1, frozenset()),
-    "su-exec": (1, frozenset()),
     "env": (0, frozenset(("-u", "--unset", "-C", "--chdir"))),
 }
 

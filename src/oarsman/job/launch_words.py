@@ -199,19 +199,19 @@ def cut(text: str) -> Iterator[Word]:
 
 def _word(text: str, at: int) -> tuple[int, str]:
     parts: list[str] = []
-    size = len(text)
-    while at < size:
+    quoted = False  # within double quotes
+    while at < len(text):
         c = text[at]
-        if c in " \t\r\n;|&()<>":
+        if not quoted and c in " \t\r\n;|&()<>":
             break
-        if c == "'":
+        if c == '"':
+            quoted = not quoted
+            at += 1
+        elif c == "'" and not quoted:
             end = text.index("'", at + 1)
             parts.append(text[at + 1 : end])
             at = end + 1
-        elif c == '"':
-            at, inner = _double_quoted(text, at + 1)
-            parts.append(inner)
-        elif c == "\\":
+        elif c == "\\" and (not quoted or text[at + 1 : at + 2] in ("$", "`", '"', "\\", "\n")):
             parts.append("" if text.startswith("\\\n", at) else text[at + 1 : at + 2])
             at += 2
         elif text.startswith(("$(", "${"), at) or c == "`":
@@ -221,26 +221,9 @@ def _word(text: str, at: int) -> tuple[int, str]:
         else:
             parts.append(c)
             at += 1
+    if quoted:
+        raise ValueError("a double quote is not closed")
     return at, "".join(parts)
-
-
-def _double_quoted(text: str, at: int) -> tuple[int, str]:
-    parts: list[str] = []
-    while at < len(text):
-        c = text[at]
-        if c == '"':
-            return at + 1, "".join(parts)
-        if c == "\\" and text[at + 1 : at + 2] in ("$", "`", '"', "\\", "\n"):
-            parts.append("" if text[at + 1] == "\n" else text[at + 1])
-            at += 2
-        elif text.startswith(("$(", "${"), at) or c == "`":
-            end = _substitution_end(text, at)
-            parts.append(text[at:end])
-            at = end
-        else:
-            parts.append(c)
-            at += 1
-    raise ValueError("a double quote is not closed")
 
 
 def _substitution_end(text: str, at: int) -> int:

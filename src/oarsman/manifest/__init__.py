@@ -1,20 +1,13 @@
 """Text becomes a validated job. Everything the rest of the program needs is listed here."""
 
-from oarsman.manifest.convert import Conversion, convert
-from oarsman.manifest.load import documents, job_checked_before, job_from_document, load, salvaged, sketch
-from oarsman.manifest.problems import render, render_all
-from oarsman.manifest.write import to_yaml
-
-__all__ = [
-    "Conversion",
-    "convert",
-    "documents",
-    "job_checked_before",
-    "job_from_document",
-    "load",
-    "render",
-    "render_all",
-    "salvaged",
-    "sketch",
-    "to_yaml",
-]
+from oarsman.manifest.convert import Conversion as Conversion
+from oarsman.manifest.convert import convert as convert
+from oarsman.manifest.load import documents as documents
+from oarsman.manifest.load import job_checked_before as job_checked_before
+from oarsman.manifest.load import job_from_document as job_from_document
+from oarsman.manifest.load import load as load
+from oarsman.manifest.load import salvaged as salvaged
+from oarsman.manifest.load import sketch as sketch
+from oarsman.manifest.problems import render as render
+from oarsman.manifest.problems import render_all as render_all
+from oarsman.manifest.write import to_yaml as to_yaml

@@ -12,26 +12,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from oarsman.job import launch
-from oarsman.job.job import (
-    ApiVersion,
-    CleanPodPolicy,
-    Container,
-    EnvVar,
-    Implementation,
-    Job,
-    LauncherCreation,
-    LauncherKind,
-    ManagedBy,
-    Resources,
-    RestartPolicy,
-    Role,
-    RunPolicy,
-    SchedulingPolicy,
-    Transport,
-    Volume,
-    VolumeMount,
-)
+from oarsman.job import job, launch
 from oarsman.manifest import document as doc
 from oarsman.manifest.quantity import parse as parse_quantity
 
@@ -39,32 +20,32 @@ DEFAULT_SSH_PATH = "/root/.ssh"
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
-def build_job(model: doc.AnyMPIJob, document: Mapping[str, Any]) -> Job:
+def build_job(model: doc.AnyMPIJob, document: Mapping[str, Any]) -> job.Job:
     metadata, roles = model.metadata, model.spec.mpi_replica_specs
     v1 = model.spec if isinstance(model, doc.MPIJobV1) else None
     v2 = model.spec if isinstance(model, doc.MPIJobV2beta1) else None
     main = (v1.main_container or None) if v1 else None
-    launcher = _role(roles.launcher, RestartPolicy.NEVER if v1 else RestartPolicy.ON_FAILURE, main)
-    worker = _role(roles.worker, RestartPolicy.NEVER, main) if roles.worker is not None else None
+    launcher = _role(roles.launcher, job.RestartPolicy.NEVER if v1 else job.RestartPolicy.ON_FAILURE, main)
+    worker = _role(roles.worker, job.RestartPolicy.NEVER, main) if roles.worker is not None else None
     implementation = v2.mpi_implementation if v2 else None
-    return Job(
+    return job.Job(
         name=metadata.name,
         namespace=metadata.namespace,
         uid=metadata.uid or "",
         generation=metadata.generation or 1,
-        created_at=_time(metadata.creation_timestamp),
+        created_at=time_of(metadata.creation_timestamp),
         labels=metadata.labels,
         annotations=metadata.annotations,
-        api_version=ApiVersion(model.api_version),
+        api_version=job.ApiVersion(model.api_version),
         slots_per_worker=model.spec.slots_per_worker or 1,
         launcher=launcher,
         worker=worker,
         run_policy=_run_policy(model),
-        implementation=Implementation(implementation or Implementation.OPENMPI),
+        implementation=job.Implementation(implementation or job.Implementation.OPENMPI),
         implementation_stated=implementation is not None,
-        transport=Transport.EXEC if v1 else Transport.SSH,
-        launcher_kind=LauncherKind.POD if v1 else LauncherKind.JOB,
-        launcher_creation=LauncherCreation(v2.launcher_creation_policy) if v2 else LauncherCreation.AT_STARTUP,
+        transport=job.Transport.EXEC if v1 else job.Transport.SSH,
+        launcher_kind=job.LauncherKind.POD if v1 else job.LauncherKind.JOB,
+        launcher_creation=job.LauncherCreation(v2.launcher_creation_policy) if v2 else job.LauncherCreation.AT_STARTUP,
         run_launcher_as_worker=v2.run_launcher_as_worker if v2 else has_gpu_limit(launcher),
         main_container=main,
         ssh_auth_mount_path=v2.ssh_auth_mount_path if v2 else DEFAULT_SSH_PATH,
@@ -73,11 +54,11 @@ def build_job(model: doc.AnyMPIJob, document: Mapping[str, Any]) -> Job:
     )
 
 
-def has_gpu_limit(role: Role) -> bool:
+def has_gpu_limit(role: job.Role) -> bool:
     return any("gpu" in name for container in role.containers for name in container.resources.limits)
 
 
-def launch_line(container: Container) -> launch.LaunchLine | None:
+def launch_line(container: job.Container) -> launch.LaunchLine | None:
     """What the container starts. $(NAME) is replaced as a kubelet does, where the value is in the manifest."""
     values: dict[str, str] = {}
     for variable in container.env:
@@ -90,12 +71,12 @@ def _expand(word: str, values: Mapping[str, str]) -> str:
     return _REFERENCE.sub(lambda m: "$" if m[1] is None else values.get(m[1], m[0]), word) if "$" in word else word
 
 
-def _role(spec: doc.ReplicaV1 | doc.ReplicaV2beta1, restarts: RestartPolicy, main: str | None) -> Role:
+def _role(spec: doc.ReplicaV1 | doc.ReplicaV2beta1, restarts: job.RestartPolicy, main: str | None) -> job.Role:
     pod = spec.template["spec"]
     containers = tuple(_container(c) for c in pod["containers"])
-    return Role(
+    return job.Role(
         replicas=1 if spec.replicas is None else spec.replicas,
-        restart_policy=RestartPolicy(spec.restart_policy) if spec.restart_policy else restarts,
+        restart_policy=job.RestartPolicy(spec.restart_policy) if spec.restart_policy else restarts,
         containers=containers,
         init_containers=tuple(_container(c) for c in pod.get("initContainers") or ()),
         volumes=tuple(_volume(v) for v in pod.get("volumes") or ()),
@@ -104,9 +85,9 @@ def _role(spec: doc.ReplicaV1 | doc.ReplicaV2beta1, restarts: RestartPolicy, mai
     )
 
 
-def _container(value: Mapping[str, Any]) -> Container:
+def _container(value: Mapping[str, Any]) -> job.Container:
     resources = value.get("resources") or {}
-    return Container(
+    return job.Container(
         name=value["name"],
         image=value.get("image") or "",
         command=tuple(value.get("command") or ()),
@@ -117,22 +98,22 @@ def _container(value: Mapping[str, Any]) -> Container:
             str((source.get("configMapRef") or source.get("secretRef") or {}).get("name") or "")
             for source in value.get("envFrom") or ()
         ),
-        resources=Resources(requests=_amounts(resources.get("requests")), limits=_amounts(resources.get("limits"))),
+        resources=job.Resources(requests=_amounts(resources.get("requests")), limits=_amounts(resources.get("limits"))),
         mounts=tuple(_mount(m) for m in value.get("volumeMounts") or ()),
     )
 
 
-def _variable(value: Mapping[str, Any]) -> EnvVar:
+def _variable(value: Mapping[str, Any]) -> job.EnvVar:
     source = {k: v for k, v in (value.get("valueFrom") or {}).items() if v is not None}
     if not source:
-        return EnvVar(name=value["name"], value=value.get("value") or "")
+        return job.EnvVar(name=value["name"], value=value.get("value") or "")
     if "fieldRef" in source:
-        return EnvVar(name=value["name"], field_path=source["fieldRef"]["fieldPath"])
-    return EnvVar(name=value["name"], other_source=next(iter(source)))
+        return job.EnvVar(name=value["name"], field_path=source["fieldRef"]["fieldPath"])
+    return job.EnvVar(name=value["name"], other_source=next(iter(source)))
 
 
-def _mount(value: Mapping[str, Any]) -> VolumeMount:
-    return VolumeMount(
+def _mount(value: Mapping[str, Any]) -> job.VolumeMount:
+    return job.VolumeMount(
         name=value["name"],
         mount_path=value["mountPath"],
         sub_path=value.get("subPath") or "",
@@ -140,11 +121,11 @@ def _mount(value: Mapping[str, Any]) -> VolumeMount:
     )
 
 
-def _volume(value: Mapping[str, Any]) -> Volume:
+def _volume(value: Mapping[str, Any]) -> job.Volume:
     kind = next((name for name, part in value.items() if name != "name" and part is not None), "")
     part = value.get(kind) or {}
     limit = part.get("sizeLimit") if kind == "emptyDir" else None
-    return Volume(
+    return job.Volume(
         name=value["name"],
         kind=kind,
         host_path=part.get("path") if kind == "hostPath" else None,
@@ -158,24 +139,24 @@ def _amounts(value: Mapping[str, Any] | None) -> dict[str, Decimal]:
     return {name: parse_quantity(amount) for name, amount in (value or {}).items()}
 
 
-def _run_policy(model: doc.AnyMPIJob) -> RunPolicy:
+def _run_policy(model: doc.AnyMPIJob) -> job.RunPolicy:
     policy, scheduling = model.spec.run_policy, model.spec.run_policy.scheduling_policy
     clean = policy.clean_pod_policy
     if isinstance(model, doc.MPIJobV1):  # its older field, at the top of the spec, speaks where runPolicy is silent
         clean = clean or model.spec.clean_pod_policy
-    return RunPolicy(
-        clean_pod_policy=CleanPodPolicy(clean or CleanPodPolicy.NONE),
+    return job.RunPolicy(
+        clean_pod_policy=job.CleanPodPolicy(clean or job.CleanPodPolicy.NONE),
         ttl_seconds_after_finished=policy.ttl_seconds_after_finished,
         active_deadline_seconds=policy.active_deadline_seconds,
         backoff_limit=policy.backoff_limit,
         suspend=policy.suspend,
-        managed_by=ManagedBy(policy.managed_by) if policy.managed_by is not None else None,
+        managed_by=job.ManagedBy(policy.managed_by) if policy.managed_by is not None else None,
         scheduling=_scheduling(scheduling) if scheduling is not None else None,
     )
 
 
-def _scheduling(policy: doc.SchedulingFields) -> SchedulingPolicy:
-    return SchedulingPolicy(
+def _scheduling(policy: doc.SchedulingFields) -> job.SchedulingPolicy:
+    return job.SchedulingPolicy(
         min_available=policy.min_available,
         queue=policy.queue,
         min_resources=_amounts(policy.min_resources) if policy.min_resources is not None else None,
@@ -184,7 +165,8 @@ def _scheduling(policy: doc.SchedulingFields) -> SchedulingPolicy:
     )
 
 
-def _time(text: str | None) -> datetime | None:
+def time_of(text: str | None) -> datetime | None:
+    """None for what is none; one that mentions no zone is meant in UTC."""
     try:
         time = datetime.fromisoformat(text or "")
     except ValueError:

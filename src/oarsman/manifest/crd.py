@@ -111,7 +111,8 @@ def _schema(model: type[BaseModel]) -> Schema:
             "kind": {"type": "string", "description": properties["kind"]["description"]},
             "metadata": {"type": "object"},  # the API server has its own schema and allows no word more
             "spec": spec,
-            "status": status_schema(),
+            # Another operator's status may hold more; it is not ours to drop.
+            "status": {**_of_class(Status), "x-kubernetes-preserve-unknown-fields": True},
         },
     }
 
@@ -169,11 +170,6 @@ _MORE: dict[type, dict[str, tuple[str, Schema]]] = {
         ),
     },
 }
-
-
-def status_schema() -> Schema:
-    # Another operator's status may hold more; it is not ours to drop.
-    return {**_of_class(Status), "x-kubernetes-preserve-unknown-fields": True}
 
 
 def _of_class(cls: type, description: str = "") -> Schema:

@@ -84,7 +84,12 @@ class SchedulingFields(Strict):
     )
 
 
-class RunPolicyBase(Strict):
+M = TypeVar("M", bound=str)
+
+
+class RunPolicy(Strict, Generic[M]):
+    """What happens around a run: cleaning up, limits, retries, waiting."""
+
     clean_pod_policy: CleanPods | None = Field(
         None,
         description="Which workers go away when the job ends: None, those still Running, or All.",
@@ -98,22 +103,13 @@ class RunPolicyBase(Strict):
     backoff_limit: Int32 | None = Field(None, description="How often a failed launcher is tried again.")
     scheduling_policy: SchedulingFields | None = Field(None, description="What a gang scheduler should know.")
     suspend: bool = Field(False, description="True keeps the job from running, and ends its pods if it already does.")
-
-
-class RunPolicyV2beta1(RunPolicyBase):
-    """What happens around a run: cleaning up, limits, retries, waiting."""
-
-    managed_by: Literal["kubeflow.org/mpi-operator", "kueue.x-k8s.io/multikueue"] | None = Field(
+    managed_by: M | None = Field(
         None, description="The controller that looks after this job; by default the one that sees it."
     )
 
 
-class RunPolicyV1(RunPolicyBase):
-    """What happens around a run: cleaning up, limits, retries, waiting."""
-
-    managed_by: Literal["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"] | None = Field(
-        None, description="The controller that looks after this job; by default the one that sees it."
-    )
+RunPolicyV2beta1 = RunPolicy[Literal["kubeflow.org/mpi-operator", "kueue.x-k8s.io/multikueue"]]
+RunPolicyV1 = RunPolicy[Literal["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"]]
 
 
 class ReplicaBase(Strict):

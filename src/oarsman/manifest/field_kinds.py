@@ -47,15 +47,20 @@ def shown(kind: Kind, value: Any) -> Any:
 
 
 def at(name: str, kind: Kind, *path: str, choices: tuple[str, ...] = (), minimum: int | None = None) -> Field:
-    """One value at one place. A part of a second counts as a whole one."""
+    """One value at one place."""
+    return replace(_one_value(name, kind, lambda _: path), choices=choices, minimum=minimum)
+
+
+def _one_value(name: str, kind: Kind, place: Callable[[Document], Path]) -> Field:
+    """A part of a second counts as a whole one."""
 
     def read(document: Document) -> Any:
-        return shown(kind, look(document, *path))
+        return shown(kind, look(document, *place(document)))
 
     def write(document: Document, value: Any) -> None:
-        settle(document, path, ceil(value) if isinstance(value, float) else value)
+        settle(document, place(document), ceil(value) if isinstance(value, float) else value)
 
-    return Field(name, kind, read, write, choices, minimum)
+    return Field(name, kind, read, write)
 
 
 def annotation(name: str, kind: Kind, key: str, *, choices: tuple[str, ...] = ()) -> Field:
@@ -84,13 +89,7 @@ def annotation(name: str, kind: Kind, key: str, *, choices: tuple[str, ...] = ()
 
 # -- containers -------------------------------------------------------------------------------------------
 def of_launcher(name: str, kind: Kind, key: str) -> Field:
-    def read(document: Document) -> Any:
-        return shown(kind, look(document, *container(document, "Launcher"), key))
-
-    def write(document: Document, value: Any) -> None:
-        settle(document, (*container(document, "Launcher"), key), value)
-
-    return Field(name, kind, read, write)
+    return _one_value(name, kind, lambda document: (*container(document, "Launcher"), key))
 
 
 def of_both(name: str, kind: Kind, key: str) -> Field:

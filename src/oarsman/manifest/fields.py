@@ -154,11 +154,9 @@ def _bound(name: str, which: Literal["min", "max"]) -> Field:
     def write(document: Document, value: int | None) -> None:
         line = _line(document)
         if line is None or not line.elastic:
-            raise UsageError(
-                Text("only a job that horovodrun starts with host discovery is elastic"),
-                field=name,
-                hint="horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script /etc/mpi/discover_hosts.sh ...",
-            )
+            hint = "horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script /etc/mpi/discover_hosts.sh ..."
+            wrong = Text("only a job that horovodrun starts with host discovery is elastic")
+            raise UsageError(wrong, field=name, hint=hint)
         if line.in_shell:
             wrong = Text("the launch line is inside a shell command")
             raise UsageError(wrong, field=name, hint=Text("change it in the text"))

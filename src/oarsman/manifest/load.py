@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from oarsman.errors import ManifestError, Problem
 from oarsman.job.job import Container, Job, Role
-from oarsman.manifest.build import build_job
+from oarsman.manifest.build import build_job, time_of
 from oarsman.manifest.check import MODELS, check_shape, without_nulls
 from oarsman.manifest.document import AnyMPIJob
 from oarsman.manifest.places import look, unshared
@@ -76,9 +74,6 @@ def sketch(document: Mapping[str, Any]) -> Job:
     metadata, spec = document["metadata"], document.get("spec") or {}
     roles = spec.get("mpiReplicaSpecs") or {}
     launcher, worker = _sketched(roles.get("Launcher")), _sketched(roles.get("Worker"))
-    created = None
-    with suppress(KeyError, ValueError):
-        created = datetime.fromisoformat(metadata["creationTimestamp"])
     return Job(
         name=metadata["name"],
         namespace=metadata["namespace"],
@@ -88,7 +83,7 @@ def sketch(document: Mapping[str, Any]) -> Job:
         worker=worker if "Worker" in roles else None,
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
-        created_at=created,
+        created_at=time_of(metadata.get("creationTimestamp")),
         document=document,
     )
 

@@ -55,7 +55,7 @@ def resolve(word: str, *, field: str = "") -> object:
     return word
 
 
-def resolve_tagged(word: str, tag: str, *, plain: bool) -> object:
+def resolve_tagged(word: str, tag: str) -> object:
     """A scalar with an explicit tag such as !!str; only those with a meaning in JSON are taken."""
     if tag in ("!", f"{_TAG}str"):
         return word

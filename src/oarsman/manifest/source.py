@@ -97,11 +97,11 @@ class Document:
         """A problem about a field that is there but should not be."""
         return replace(self.problem(path, message, hint=hint, on_key=True), stray=True)
 
-    def missing(self, path: Path, message: str, *, hint: str | None = None) -> Problem:
+    def missing(self, path: Path, message: str) -> Problem:
         """A problem about a field that is not there, shown at the key of what should hold it."""
-        return self._problem(self._place(path[:-1], on_key=True), path, message, hint)
+        return self._problem(self._place(path[:-1], on_key=True), path, message)
 
-    def _problem(self, place: tuple[int, int], path: Path, message: str, hint: str | None) -> Problem:
+    def _problem(self, place: tuple[int, int], path: Path, message: str, hint: str | None = None) -> Problem:
         name = dotted(self._as_written(path))
         self.doubts.paths[name] = path
         return _problem(self.source, self.lines, place, name, message, hint)
@@ -269,7 +269,7 @@ class _Reader:
         value: object = event.value
         try:
             if event.tag is not None:
-                value = resolve_tagged(event.value, event.tag, plain=plain)
+                value = resolve_tagged(event.value, event.tag)
             elif plain:
                 value = resolve(event.value, field=(frame.key or "") if frame is not None else "")
         except ScalarError as error:

@@ -232,14 +232,8 @@ def _check_pod(document: Document, path: Path, pod: Mapping[str, Any]) -> Iterat
 
 def _check_name(document: Document, path: Path, name: str, seen: set[str], what: str) -> Iterator[Problem]:
     if not _LABEL.match(name):
-        yield document.problem(
-            path,
-            Text(
-                "{given} is not a {what} name: lower-case letters, digits and dashes, at most 63",
-                given=quoted(name),
-                what=what,
-            ),
-        )
+        template = Text("{given} is not a {what} name: lower-case letters, digits and dashes, at most 63")
+        yield document.problem(path, Text(template, given=quoted(name), what=what))
     elif name in seen:
         yield document.problem(path, Text("another {what} already has the name '{name}'", what=what, name=name))
     seen.add(name)

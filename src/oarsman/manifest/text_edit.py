@@ -17,7 +17,7 @@ from oarsman.errors import ManifestError, UsageError
 from oarsman.manifest.places import look
 from oarsman.manifest.source import read
 from oarsman.manifest.text_spans import Span, SpanEntry, roots
-from oarsman.manifest.write import Manner, block_lines, entry_lines, flow, in_style, item_lines, leaf, to_yaml
+from oarsman.manifest.write import Manner, block_lines, flow, flow_members, in_style, leaf, to_yaml
 from oarsman.text.sentence import Text
 
 _SOURCE = "manifest"
@@ -185,17 +185,6 @@ class _Editor:
             found = {**value, **found} if isinstance(value, dict) else found
         return found
 
-    def insert(self, span: Span, last: SpanEntry, added: dict[str, Any]) -> None:
-        if not added:
-            return
-        if span.flow:
-            as_json = last.quoted or self.is_json()
-            pieces = [f"{flow(k, as_json=as_json)}: {flow(v, as_json=as_json)}" for k, v in added.items()]
-            self.insert_in_flow(last, pieces)
-            return
-        column = _column(self.text, last.start)
-        self.insert_lines(last, [line for k, v in added.items() for line in entry_lines(k, v, column, self.manner)])
-
     # -- lists -------------------------------------------------------------------------------------------
     def sequence(self, span: Span, old: list[Any], new: list[Any]) -> None:
         steps = SequenceMatcher(None, [_key(v) for v in old], [_key(v) for v in new], autojunk=False).get_opcodes()
@@ -216,28 +205,33 @@ class _Editor:
                 self.compare(entry.value, old[at], new[pairs[at]], in_flow=span.flow, column=column)
             if at in added and at >= first_kept:
                 behind = max(kept for kept in pairs if kept <= at)
-                self.insert_items(span, span.items[behind], added[at])
+                self.insert(span, span.items[behind], added[at])
 
     def insert_before(self, span: Span, entry: SpanEntry, values: list[Any]) -> None:
         if not values:
             return
         if span.flow:
-            as_json = entry.value.style == '"' or self.is_json()
-            self.edit(entry.start, entry.start, "".join(f"{flow(value, as_json=as_json)}, " for value in values))
+            self.edit(entry.start, entry.start, "".join(f"{piece}, " for piece in self.in_flow(entry, values)))
             return
         column, newline = _column(self.text, entry.start), self.manner.newline
-        lines = [line for value in values for line in item_lines(value, column, self.manner)]
+        lines = block_lines(values, column, self.manner)
         self.edit(entry.start, entry.start, newline.join([*lines, " " * column]).removeprefix(" " * column))
 
-    def insert_items(self, span: Span, behind: SpanEntry, values: list[Any]) -> None:
-        if span.flow:
-            as_json = behind.value.style == '"' or self.is_json()
-            self.insert_in_flow(behind, [flow(value, as_json=as_json) for value in values])
-            return
-        column = _column(self.text, behind.start)
-        self.insert_lines(behind, [line for value in values for line in item_lines(value, column, self.manner)])
-
     # -- edits ---------------------------------------------------------------------------------------------
+    def insert(self, span: Span, behind: SpanEntry, added: dict[str, Any] | list[Any]) -> None:
+        """More members of a mapping, or items of a list."""
+        if not added:
+            return
+        if span.flow:
+            self.insert_in_flow(behind, self.in_flow(behind, added))
+        else:
+            self.insert_lines(behind, block_lines(added, _column(self.text, behind.start), self.manner))
+
+    def in_flow(self, beside: SpanEntry, added: dict[str, Any] | list[Any]) -> list[str]:
+        """In quotes where the one beside them is: a key, or an item."""
+        quoted = beside.quoted if isinstance(added, dict) else beside.value.style == '"'
+        return flow_members(added, as_json=quoted or self.is_json())
+
     def insert_lines(self, behind: SpanEntry, lines: list[str]) -> None:
         place, newline = self.line_end(behind.end), self.manner.newline
         if behind.value.block_text and self.text[: behind.end].endswith(("\n", "\r")):  # it keeps its empty lines

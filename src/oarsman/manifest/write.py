@@ -135,13 +135,18 @@ def _indented(lines: list[str], indent: int) -> Iterator[str]:
         yield " " * indent + line if line else ""
 
 
+def flow_members(value: dict[str, Any] | list[Any], *, as_json: bool) -> list[str]:
+    """What stands between {} or [], each on one line."""
+    if isinstance(value, list):
+        return [flow(part, as_json=as_json) for part in value]
+    return [f"{flow(key, as_json=as_json)}: {flow(part, as_json=as_json)}" for key, part in value.items()]
+
+
 def flow(value: Any, *, as_json: bool) -> str:
     """The value on one line, between others in {} or []."""
-    if isinstance(value, dict):
-        inner = (f"{flow(k, as_json=as_json)}: {flow(part, as_json=as_json)}" for k, part in value.items())
-        return "{" + ", ".join(inner) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(flow(part, as_json=as_json) for part in value) + "]"
+    if isinstance(value, dict | list):
+        members = ", ".join(flow_members(value, as_json=as_json))
+        return f"{{{members}}}" if isinstance(value, dict) else f"[{members}]"
     if not isinstance(value, str):
         return json.dumps(value)
     written = name(value)

@@ -15,22 +15,19 @@ from oarsman.job.observed import Member, Phase
 from oarsman.job.state import Attempt, Cause
 from oarsman.plan.turn import Turn
 
-SUCCEEDED: Final = "Succeeded"
-FAILED: Final = "Failed"
-SUSPENDED: Final = "Suspended"
 _IDLE_KEPT: Final = 5
 NOT_STARTED: Final = "NotStarted"  # its hosts were lost before its command began
 
 
 def failures(turn: Turn) -> int:
     """Attempts that count against the limit. One that was suspended or never began does not."""
-    return sum(a.outcome == FAILED for a in turn.status.attempts)
+    return sum(a.outcome == names.FAILED for a in turn.status.attempts)
 
 
 def launched(turn: Turn, number: int, at: datetime, workers: int, *, held: bool = False) -> Turn:
     """Enter a new attempt. Older ones keep their cause but not its lines: a status has to stay small."""
     # All that count are kept, and the last few that do not: a job may be evicted or suspended without end.
-    idle = [a.number for a in turn.status.attempts if a.outcome in (NOT_STARTED, SUSPENDED)][:-_IDLE_KEPT]
+    idle = [a.number for a in turn.status.attempts if a.outcome in (NOT_STARTED, names.SUSPENDED)][:-_IDLE_KEPT]
     earlier = tuple(
         replace(a, cause=replace(a.cause, last_lines=())) if a.cause else a
         for a in turn.status.attempts

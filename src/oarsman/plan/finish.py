@@ -17,20 +17,29 @@ from oarsman.text.sentence import Text
 
 
 def succeed(turn: Turn) -> Turn:
-    at = _completion_time(turn)
     message = Text("MPIJob {key} successfully completed.", key=turn.job.key)
-    turn = _never_ran(attempts.close(turn, attempts.SUCCEEDED, at=at).become(cause=None), at)
-    turn = turn.say(names.SUCCEEDED, True, names.REASON_SUCCEEDED, message, at=at)
-    return _wind_up(turn.tell(names.REASON_SUCCEEDED, message), names.REASON_SUCCEEDED, at)
+    return _end(turn, names.SUCCEEDED, names.REASON_SUCCEEDED, message)
 
 
 def fail(turn: Turn, reason: str, message: str, cause: Cause | None = None) -> Turn:
-    at = _completion_time(turn)
     message = conditions.cut(message)
-    cause = cause or Cause(summary=message)
-    turn = _never_ran(attempts.close(turn, attempts.FAILED, at=at, cause=cause).become(cause=cause), at)
-    turn = turn.say(names.FAILED, True, reason, message, at=at)
-    return _wind_up(turn.tell(reason, message, warning=True), reason, at)
+    return _end(turn, names.FAILED, reason, message, cause or Cause(summary=message))
+
+
+def _end(turn: Turn, outcome: str, reason: str, message: str, cause: Cause | None = None) -> Turn:
+    """The condition of the end, and the outcome of the open attempt, are the same word."""
+    at, key = _completion_time(turn), turn.job.key
+    turn = attempts.close(turn, outcome, at=at, cause=cause).become(cause=cause)
+    if turn.status.condition(names.RUNNING) is None:
+        # Upstream's "is finished but Running condition was never set" reads like a fault of a job that did well.
+        never_seen = Text("MPIJob {key} is finished; it was over before it was seen running.", key=key)
+        turn = turn.say(names.RUNNING, False, names.REASON_RUNNING, never_seen, at=at)
+    turn = turn.say(outcome, True, reason, message, at=at).tell(reason, message, warning=outcome == names.FAILED)
+    for type_ in (names.RUNNING, names.RESTARTING, names.QUEUED):
+        turn = turn.unsay(type_, reason, Text("MPIJob {key} is finished.", key=key), at=at)
+    turn = turn.become(completion_time=at, queue=None, retry_at=None).mark(names.STEP_ENDED, at)
+    # What is left of it is cleared away in the next turn, once this verdict is on record.
+    return turn.again().end()
 
 
 def _completion_time(turn: Turn) -> datetime:
@@ -39,20 +48,3 @@ def _completion_time(turn: Turn) -> datetime:
     told = (turn.status.start_time, conditions.latest_time(turn.status.conditions))
     earliest = max((t for t in told if t is not None), default=turn.now)
     return max(min(ended or turn.now, turn.now), earliest)
-
-
-def _never_ran(turn: Turn, at: datetime) -> Turn:
-    if turn.status.condition(names.RUNNING) is not None:
-        return turn
-    # Upstream's "is finished but Running condition was never set" reads like a fault of a job that did well.
-    message = Text("MPIJob {key} is finished; it was over before it was seen running.", key=turn.job.key)
-    return turn.say(names.RUNNING, False, names.REASON_RUNNING, message, at=at)
-
-
-def _wind_up(turn: Turn, reason: str, at: datetime) -> Turn:
-    message = Text("MPIJob {key} is finished.", key=turn.job.key)
-    for type_ in (names.RUNNING, names.RESTARTING, names.QUEUED):
-        turn = turn.unsay(type_, reason, message, at=at)
-    turn = turn.become(completion_time=at, queue=None, retry_at=None).mark(names.STEP_ENDED, at)
-    # What is left of it is cleared away in the next turn, once this verdict is on record.
-    return turn.again().end()

@@ -98,10 +98,6 @@ class Turn:
         return since - span <= self.now < since + span
 
     @property
-    def launcher_alive(self) -> bool:
-        return self.launcher is not None and not self.launcher.phase.ended
-
-    @property
     def published(self) -> tuple[str, ...] | None:
         """The hosts that are published once the actions so far are carried out."""
         planned = (a.hosts for a in reversed(self.actions) if isinstance(a, PublishHosts))

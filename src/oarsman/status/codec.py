@@ -154,7 +154,7 @@ def _reader(cls: type) -> Convert:
     values = []
     for one in found:
         group, _, wire = one.wire.rpartition(".")
-        known[f"convert_{one.name}"] = convert = _reading(one)
+        known[f"convert_{one.name}"] = convert = _reading(one.type, one.says.words)
         if not one.has_default:
             known[f"other_{one.name}"], other = _stand_in(one), f"other_{one.name}(document)"
         elif one.field.default is not MISSING:
@@ -195,20 +195,16 @@ def _stand_in(one: Described) -> Convert:
     return lambda document: ""
 
 
-def _reading(one: Described) -> Convert | None:
+def _reading(type_: Any, words: tuple[str, ...] = ()) -> Convert | None:
     """How a value is read; None: as it is."""
-    if one.type is bool:
-        return (lambda word: word == "True") if one.says.words else bool
-    return _reading_of(one.type)
-
-
-def _reading_of(type_: Any) -> Convert | None:
+    if type_ is bool:
+        return (lambda word: word == "True") if words else bool
     if type_ is datetime:
         return _read_time
     if is_dataclass(type_):
         return _reader(type_)  # type: ignore[arg-type]
     if get_origin(type_) is tuple:
-        convert = _reading_of(get_args(type_)[0])
+        convert = _reading(get_args(type_)[0])
         return tuple if convert is None else lambda items, texts: tuple([convert(item, texts) for item in items])
     if get_args(type_) == (int, str):
         return _host_of_each_rank

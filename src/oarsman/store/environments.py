@@ -56,11 +56,8 @@ class Result:
 
 def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
-        raise UsageError(
-            Text("'{name}' is no name for an environment", name=name),
-            field="name",
-            hint=Text("small letters, digits and dashes, at most 63"),
-        )
+        hint = Text("small letters, digits and dashes, at most 63")
+        raise UsageError(Text("'{name}' is no name for an environment", name=name), field="name", hint=hint)
 
 
 def last_error(log: str) -> str:
@@ -94,9 +91,8 @@ class Contents:
         told = {"message": load(found.get("message", "")), "packages": tuple(found.get("packages", ()))}
         result = Result(**{**found, **told})
         if result.ready and not os.path.lexists(self.tree(result.tree) / "bin" / "python"):
-            return Result(
-                ready=False, message=Text("its folder is gone from {folder}; build it again", folder=self.folder)
-            )
+            gone = Text("its folder is gone from {folder}; build it again", folder=self.folder)
+            return Result(ready=False, message=gone)
         return result
 
     def write_result(self, result: Result) -> None:

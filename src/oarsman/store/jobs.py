@@ -16,13 +16,14 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman.errors import ConflictError, NotFoundError, StoreError
+from oarsman.job.job import Job
 from oarsman.job.state import EventRecord
 from oarsman.store.damage import explained
 from oarsman.text.sentence import Text, dump, load
@@ -60,6 +61,11 @@ class StoredJob:
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    def identified(self, job: Job) -> Job:
+        """The job of its document, with what that does not say."""
+        given = {name: getattr(self, name) for name in ("uid", "generation", "created_at", "namespace", "owner")}
+        return replace(job, **given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,14 +150,9 @@ class JobStore:
     def _migrate(self) -> None:
         version = self._version()
         if version > _SCHEMA_VERSION:
-            raise StoreError(
-                Text(
-                    "the store was written by a newer Oarsman (schema {theirs}, this one knows {ours})",
-                    theirs=version,
-                    ours=_SCHEMA_VERSION,
-                ),
-                hint=Text("upgrade oarsman, or point OARSMAN_STATE to another folder"),
-            )
+            template = Text("the store was written by a newer Oarsman (schema {theirs}, this one knows {ours})")
+            hint = Text("upgrade oarsman, or point OARSMAN_STATE to another folder")
+            raise StoreError(Text(template, theirs=version, ours=_SCHEMA_VERSION), hint=hint)
         for name in _SCHEMAS[version:]:
             for statement in _statements(resources.files(__package__).joinpath(name).read_text()):
                 self._db.execute(statement)
@@ -280,11 +281,9 @@ class JobStore:
         def work() -> None:
             present = self._db.execute("SELECT 1 FROM jobs WHERE namespace = ? AND name = ?", (namespace, name))
             if present.fetchone() is not None:
-                raise ConflictError(
-                    Text("a job named {name} exists already in namespace {space}", name=name, space=namespace),
-                    field="metadata.name",
-                    hint=Text("choose another name, or remove it first: {command}", command=f"oarsman delete {name}"),
-                )
+                wrong = Text("a job named {name} exists already in namespace {space}", name=name, space=namespace)
+                hint = Text("choose another name, or remove it first: {command}", command=f"oarsman delete {name}")
+                raise ConflictError(wrong, field="metadata.name", hint=hint)
             columns = {
                 "uid": uid,
                 "namespace": namespace,

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 MERGED = "merged.log"
-_BLOCK = 1 << 20
-_READ_BLOCK = 256 << 10  # few enough lines at a time to stay in the processor's memory
+_BLOCK = 256 << 10  # bytes: few enough lines at a time to stay in the processor's memory
 _NEAR = 1 << 16  # bytes: closer than this a place in time is not sought by halving
 _OUT_OF_ORDER = timedelta(minutes=1)  # lines get their time before they are written, on hosts whose clocks differ
 _TORN_IN_A_ROW = 16
@@ -108,7 +107,7 @@ class MergedLogReader:
     def _read(self) -> bytes:
         with _opened(self._path) as file:
             file.seek(self._offset)
-            block = file.read(_READ_BLOCK)
+            block = file.read(_BLOCK)
         self._offset += len(block)
         return block
 
@@ -141,32 +140,7 @@ def _first_stamp(file: BinaryIO, offset: int) -> tuple[int, str]:
     return place, "~"
 
 
-def _start_of_tail(path: Path, wanted: Wanted, count: int, floor: int = 0) -> int:
-    """Where the last `count` wanted lines begin, read from the end: a long log costs no more than a short one."""
-    with _opened(path) as file:
-        position, rest = file.seek(0, os.SEEK_END), b""
-        if count <= 0:
-            return position
-        while position > floor:
-            start = max(floor, position - _BLOCK)
-            file.seek(start)
-            lines = (file.read(position - start) + rest).split(b"\n")
-            rest = lines[0] if start > floor else b""
-            offset = start + sum(len(line) + 1 for line in lines) - 1
-            for raw in reversed(lines[1:] if start > floor else lines):
-                offset -= len(raw)
-                line = parse(raw.decode(errors="replace"))
-                if line is not None and (wanted is None or wanted(line)):
-                    count -= 1
-                    if count == 0:
-                        return offset
-                offset -= 1
-            position = start
-    return floor
-
-
 MOST_BYTES = 64 << 20
-_PAGE_BLOCK = 256 << 10
 
 # Whether a block of whole lines may hold anything wanted; it saves taking it to pieces.
 Promising = Callable[[bytes], bool]
@@ -202,7 +176,7 @@ def down(path: Path, start: int, look: Look) -> FoundLines:
     offset, rest, looked_at = max(start, look.floor), b"", 0
     with _opened(path) as file:
         file.seek(offset)
-        while looked_at < MOST_BYTES and (block := file.read(_PAGE_BLOCK)):
+        while looked_at < MOST_BYTES and (block := file.read(_BLOCK)):
             looked_at += len(block)
             complete, newline, rest = (rest + block).rpartition(b"\n")
             if not newline:
@@ -231,7 +205,7 @@ def _up(file: BinaryIO, end: int, look: Look) -> FoundLines:
     position, rest = end, b""  # rest: the end of a line that begins further up
     offset = end  # where the topmost line looked at begins
     while position > look.floor and end - position < MOST_BYTES and len(lines) < look.limit:
-        begin = max(look.floor, position - _PAGE_BLOCK)
+        begin = max(look.floor, position - _BLOCK)
         file.seek(begin)
         data = file.read(position - begin) + rest
         position, rest = begin, b""
@@ -254,10 +228,20 @@ def _up(file: BinaryIO, end: int, look: Look) -> FoundLines:
     return FoundLines(lines, offset if offset > look.floor else 0, end)
 
 
+def _start_of_tail(path: Path, wanted: Wanted, count: int, floor: int) -> int:
+    """Where the last `count` wanted lines begin, read from the end: a long log costs no more than a short one."""
+    place: int | None = None
+    while True:
+        found = up(path, place, Look(wanted=wanted, promising=lambda _: True, limit=count, floor=floor))
+        place, count = found.start, count - len(found.lines)
+        if count <= 0 or place <= floor:
+            return max(place, floor)
+
+
 def _end_of_lines(file: BinaryIO) -> int:
     position = file.seek(0, os.SEEK_END)
     while position > 0:
-        begin = max(0, position - _PAGE_BLOCK)
+        begin = max(0, position - _BLOCK)
         file.seek(begin)
         newline = file.read(position - begin).rfind(b"\n")
         if newline >= 0:

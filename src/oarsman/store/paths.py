@@ -17,7 +17,7 @@ from pathlib import Path
 from oarsman.errors import StoreError
 from oarsman.text.sentence import Text
 
-_ELSEWHERE = Text("point OARSMAN_STATE to a folder that you can write to")
+ELSEWHERE = Text("point OARSMAN_STATE to a folder that you can write to")
 _SHORT_AND_PLAIN = re.compile(r"[-./\w]{1,13}", re.ASCII)
 
 
@@ -28,11 +28,27 @@ def short_temp() -> Path:
     return Path(chosen if plain else "/tmp")
 
 
+class _InState:
+    """A file of that name in the state folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, paths: Paths, _: object = None) -> Path:
+        return paths.state / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class Paths:
     """`state` lasts; `run` holds sockets and is kept short, because socket paths may not be long."""
 
     state: Path
+    database = _InState("oarsman.db")
+    console_database = _InState("console.db")  # accounts and tokens: apart, so that no copy of one has the other in it
+    lock = _InState("supervisor.lock")
+    supervisor_log = _InState("supervisor.log")
+    secrets_list = _InState("secrets")
+    _run_link = _InState("run")
 
     @classmethod
     def default(cls) -> Paths:
@@ -41,25 +57,8 @@ class Paths:
             return cls(Path(chosen).absolute())
         base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
         if base.startswith("~"):  # a user without a name, as containers have them
-            raise StoreError(Text("this user has no home folder"), hint=_ELSEWHERE)
+            raise StoreError(Text("this user has no home folder"), hint=ELSEWHERE)
         return cls(Path(base).absolute() / "oarsman")
-
-    @property
-    def database(self) -> Path:
-        return self.state / "oarsman.db"
-
-    @property
-    def console_database(self) -> Path:
-        """Accounts, sessions and tokens: apart from the jobs, so that neither is in a copy of the other."""
-        return self.state / "console.db"
-
-    @property
-    def lock(self) -> Path:
-        return self.state / "supervisor.lock"
-
-    @property
-    def supervisor_log(self) -> Path:
-        return self.state / "supervisor.log"
 
     @property
     def run(self) -> Path:
@@ -70,10 +69,6 @@ class Paths:
             # One per user and state folder, so that two of them never meet.
             mark = hashlib.sha256(f"{os.getuid()} {self.state}".encode(errors="surrogateescape")).hexdigest()[:10]
             return short_temp() / f"oarsman-{mark}"
-
-    @property
-    def _run_link(self) -> Path:
-        return self.state / "run"
 
     @property
     def socket(self) -> Path:
@@ -96,10 +91,6 @@ class Paths:
         except OSError:
             noted = b""
         return [str(self.state), *map(os.fsdecode, filter(None, noted.split(b"\0")))]
-
-    @property
-    def secrets_list(self) -> Path:
-        return self.state / "secrets"
 
     def make(self) -> None:
         """Create the folders that last, for this user alone. Refused while another machine looks after them."""
@@ -147,15 +138,12 @@ class Paths:
             return
         here, *mine = _this_machine()
         if boot != here and [id, host] != mine:
-            raise StoreError(
-                Text("{path} is looked after by {host}, where its jobs may still run", path=self.state, host=host),
-                hint=Text(
-                    "say it there, or point OARSMAN_STATE to a folder of this machine; if {host} is gone for good: "
-                    "{command}",
-                    host=host,
-                    command="oarsman supervisor take-over",
-                ),
+            message = Text("{path} is looked after by {host}, where its jobs may still run", path=self.state, host=host)
+            template = Text(
+                "say it there, or point OARSMAN_STATE to a folder of this machine; if {host} is gone for good: "
+                "{command}"
             )
+            raise StoreError(message, hint=Text(template, host=host, command="oarsman supervisor take-over"))
 
     def claim(self) -> None:
         """For this machine; only whoever holds the lock does."""
@@ -199,4 +187,4 @@ def _no_place() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(Text("no place to keep jobs: {why}", why=error), hint=_ELSEWHERE) from error
+        raise StoreError(Text("no place to keep jobs: {why}", why=error), hint=ELSEWHERE) from error

@@ -10,20 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import (
-    EVERYTHING,
-    Batch,
-    Document,
-    Edits,
-    EventRecord,
-    Fit,
-    HostRecord,
-    JobRecord,
-    LogLine,
-    LogPage,
-    LogQuery,
-    merged,
-)
+from oarsman.backends import base
+from oarsman.backends.base import Document, Edits, JobRecord, merged
 from oarsman.backends.kube import follow, log_pages, logs, lookups, nodes, records, usage
 from oarsman.backends.kube.environments import KubeEnvironments
 from oarsman.backends.kube.lookups import in_plain_words
@@ -166,7 +154,7 @@ class KubeBackend(Edits):
             found = await kube.list(resources.MPIJOBS, namespace)
         return await asyncio.to_thread(lambda: [self._known.record(one) for one in found])
 
-    async def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
+    async def follow(self, namespace: str | None = None) -> AsyncGenerator[base.Batch, None]:
         async with self._asking() as kube:
             if namespace is None and self._namespaces is not None:
                 found = follow.allowed_batches(kube, self._namespaces, self._known.record)
@@ -178,7 +166,7 @@ class KubeBackend(Edits):
                         self._known.forget(key)
                     yield batch
 
-    async def events(self, key: str) -> Sequence[EventRecord]:
+    async def events(self, key: str) -> Sequence[base.EventRecord]:
         async with self._asking() as kube:
             metadata = (await self._found(kube, key))["metadata"]
             of_it = f"involvedObject.uid={metadata['uid']}"
@@ -203,7 +191,9 @@ class KubeBackend(Edits):
                         return
                     yield records.record(found)
 
-    async def logs(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:
+    async def logs(
+        self, key: str, query: base.LogQuery = base.EVERYTHING
+    ) -> AsyncGenerator[Sequence[base.LogLine], None]:
         async with self._asking() as kube:
             record = await self._record(kube, key)
             async with aclosing(logs.read(kube, record, query)) as found:
@@ -213,19 +203,19 @@ class KubeBackend(Edits):
     async def log_page(
         self,
         key: str,
-        query: LogQuery = EVERYTHING,
+        query: base.LogQuery = base.EVERYTHING,
         *,
         after: str | None = None,
         before: str | None = None,
         limit: int = 500,
-    ) -> LogPage:
+    ) -> base.LogPage:
         async with self._asking() as kube:
             record = await self._record(kube, key)
             return await log_pages.page(kube, record, query, after=after, before=before, limit=limit)
 
     async def log_follow(
-        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
-    ) -> AsyncGenerator[LogPage, None]:
+        self, key: str, query: base.LogQuery = base.EVERYTHING, *, after: str | None = None
+    ) -> AsyncGenerator[base.LogPage, None]:
         async with self._asking() as kube:
             record = await self._record(kube, key)
             async with aclosing(log_pages.pages(kube, record, query, after)) as found:
@@ -242,12 +232,12 @@ class KubeBackend(Edits):
             return await self._sampler.of(kube, await self._record(kube, key), since)
 
     # -- where it runs -------------------------------------------------------------------------------
-    async def hosts(self) -> Sequence[HostRecord]:
+    async def hosts(self) -> Sequence[base.HostRecord]:
         """The nodes; none for a user who may not see them, which `fit` says in words."""
         async with self._asking() as kube:
             return await self._looker.records(kube)
 
-    async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
+    async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> base.Fit:
         job = job_from_document(document)
         namespace = document["metadata"].get("namespace") or self.home
         async with self._asking() as kube:

@@ -49,9 +49,8 @@ async def _server(kube: Kube) -> DoctorFinding:
             template = Text("the credentials come from {source}; --context chooses another")
         why = Text("{what}: {why}", what=access.server, why=error)
         return DoctorFinding("server", MISSING, why, Text(template, source=access.source), blocking=True)
-    message = Text(
-        "{server}, Kubernetes {version} ({source})", server=access.server, version=version, source=access.source
-    )
+    template = Text("{server}, Kubernetes {version} ({source})")
+    message = Text(template, server=access.server, version=version, source=access.source)
     if await kube.server_version() < (1, 16):
         return DoctorFinding("server", WARN, message, Text("Kubernetes 1.16 or newer is needed"))
     return DoctorFinding("server", OK, message)
@@ -75,9 +74,8 @@ async def _definition(kube: Kube) -> list[DoctorFinding]:
     message = Text("served as {versions}", versions=all_of(served))
     if len(served) == len(known):
         return [DoctorFinding("MPIJobs", OK, message)]
-    return [
-        DoctorFinding("MPIJobs", WARN, message, Text("{command} brings the definition up to date", command=_INSTALL))
-    ]
+    advice = Text("{command} brings the definition up to date", command=_INSTALL)
+    return [DoctorFinding("MPIJobs", WARN, message, advice)]
 
 
 async def _operator(kube: Kube, namespace: str) -> list[DoctorFinding]:
@@ -87,30 +85,20 @@ async def _operator(kube: Kube, namespace: str) -> list[DoctorFinding]:
         return [DoctorFinding("operator", WARN, Text("this user may not see whether one is running"))]
     alive = [leader for leader in found if leader.alive]
     if serving := next((leader for leader in alive if leader.serves(namespace)), None):
-        message = Text(
-            "{holder} in {namespace}, last heard of {silent} ago",
-            holder=serving.holder,
-            namespace=serving.namespace,
-            silent=f"{serving.silent_seconds:.0f}s",
-        )
+        template = Text("{holder} in {namespace}, last heard of {silent} ago")
+        silent = f"{serving.silent_seconds:.0f}s"
+        message = Text(template, holder=serving.holder, namespace=serving.namespace, silent=silent)
         return [DoctorFinding("operator", OK, message)]
     advice: str = _INSTALL
-    silent = next((leader for leader in found if leader.holder), None)
+    gone = next((leader for leader in found if leader.holder), None)
     if alive:
-        message = Text(
-            "{holder} looks after jobs in {watched} alone, not in {space}",
-            holder=alive[0].holder,
-            watched=", ".join(alive[0].watches),
-            space=namespace,
-        )
-        advice = Text(
-            "run jobs there, or let it watch {namespace} too: `{command}`",
-            namespace=namespace,
-            command=f"{_INSTALL} --watch-namespaces",
-        )
-    elif silent:
-        seconds = f"{silent.silent_seconds:.0f}s"
-        message = Text("{holder} has been silent for {silent}", holder=silent.holder, silent=seconds)
+        template = Text("{holder} looks after jobs in {watched} alone, not in {space}")
+        message = Text(template, holder=alive[0].holder, watched=", ".join(alive[0].watches), space=namespace)
+        template = Text("run jobs there, or let it watch {namespace} too: `{command}`")
+        advice = Text(template, namespace=namespace, command=f"{_INSTALL} --watch-namespaces")
+    elif gone:
+        silent = f"{gone.silent_seconds:.0f}s"
+        message = Text("{holder} has been silent for {silent}", holder=gone.holder, silent=silent)
     else:
         message = Text("none is running")
     return [DoctorFinding("operator", MISSING, message, advice, blocking=True)]

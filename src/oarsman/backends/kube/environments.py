@@ -107,10 +107,8 @@ class KubeEnvironments:
         raise self._unknown(name)
 
     def _unknown(self, name: str) -> NotFoundError:
-        hint = Text("`oarsman env list` shows those there are")
-        return NotFoundError(
-            Text("there is no environment {name} in namespace {space}", name=name, space=self._namespace), hint=hint
-        )
+        message = Text("there is no environment {name} in namespace {space}", name=name, space=self._namespace)
+        return NotFoundError(message, hint=Text("`oarsman env list` shows those there are"))
 
     async def _builds(self, kube: Kube, labels: str) -> tuple[dict[str, views.BatchJob], dict[str, views.Pod]]:
         """Jobs by their name, pods by the Job they are of."""
@@ -181,10 +179,8 @@ class KubeEnvironments:
             found = await self._found(kube, name)
             users = (await self._users(kube)).get(name)
             if users:
-                hint = Text("stop it first, or wait until it has ended")
-                raise ConflictError(
-                    Text("environment {name} is used by {users}", name=name, users=", ".join(users)), hint=hint
-                )
+                message = Text("environment {name} is used by {users}", name=name, users=", ".join(users))
+                raise ConflictError(message, hint=Text("stop it first, or wait until it has ended"))
             builds, pods = await self._builds(kube, f"{kept.LABEL}={name}")
             await kube.delete(resources.CONFIG_MAPS, found.metadata.name, self._namespace, uid=found.metadata.uid)
             for build in builds.values():
@@ -209,9 +205,8 @@ class KubeEnvironments:
         try:
             await kube.get(resources.PERSISTENT_VOLUME_CLAIMS, kept.CLAIM, self._namespace)
         except NotFound as error:
-            raise UserError(
-                Text("{what} ({why})", what=builder.NO_CLAIM, why=self._namespace), hint=builder.CLAIM_HINT
-            ) from error
+            wrong = Text("{what} ({why})", what=builder.NO_CLAIM, why=self._namespace)
+            raise UserError(wrong, hint=builder.CLAIM_HINT) from error
         except Forbidden:
             return  # its build will tell
 
@@ -228,21 +223,14 @@ class KubeEnvironments:
 def _check(wanted: EnvironmentWanted) -> None:
     check_name(wanted.name)
     if not wanted.image:
-        raise UsageError(
-            Text("on Kubernetes an environment needs the image its jobs run in"),
-            field="image",
-            hint=Text("it is built by that image's Python: say --image IMAGE"),
-        )
+        hint = Text("it is built by that image's Python: say --image IMAGE")
+        raise UsageError(Text("on Kubernetes an environment needs the image its jobs run in"), field="image", hint=hint)
     if wanted.mpi and wanted.mpi not in MPI:
-        raise UsageError(
-            Text("'{mpi}' is not known here", mpi=wanted.mpi),
-            field="mpi",
-            hint=Text("one of {names}", names=", ".join(MPI)),
-        )
+        hint = Text("one of {names}", names=", ".join(MPI))
+        raise UsageError(Text("'{mpi}' is not known here", mpi=wanted.mpi), field="mpi", hint=hint)
     if len(wanted.requirements.encode()) > _MOST_REQUIREMENTS:
-        raise UsageError(
-            Text("more than {size} KiB of requirements", size=_MOST_REQUIREMENTS >> 10), field="requirements"
-        )
+        wrong = Text("more than {size} KiB of requirements", size=_MOST_REQUIREMENTS >> 10)
+        raise UsageError(wrong, field="requirements")
 
 
 async def _log_piece(kube: Kube, pod: views.Pod, after: int, *, ended: bool) -> BuildLog:

@@ -16,20 +16,8 @@ from typing import Any, Final, Generic, TypeVar
 from oarsman.backends.base import Batch, JobRecord
 from oarsman.backends.kube.lookups import may
 from oarsman.backends.kube.records import key_of
-from oarsman.engines.kube.client import (
-    AccessError,
-    ApiError,
-    Forbidden,
-    Gone,
-    Kube,
-    Listed,
-    ListWatch,
-    NotFound,
-    Pauses,
-    Resource,
-    Unauthorized,
-    resources,
-)
+from oarsman.engines.kube import client
+from oarsman.engines.kube.client import Kube, Resource, resources
 from oarsman.errors import ForbiddenError
 from oarsman.portal import running
 from oarsman.text.sentence import Text
@@ -38,7 +26,7 @@ T = TypeVar("T")
 Document = dict[str, Any]
 Read = Callable[[Document], JobRecord]
 Scope = tuple[str, ...] | None  # None: every namespace there is
-_PAUSES: Final = Pauses(first=0.2, longest=3.0, refused=1.0)
+_PAUSES: Final = client.Pauses(first=0.2, longest=3.0, refused=1.0)
 _PATIENCE_SECONDS: Final = 120.0  # without a server; the first question is asked without any
 _REFUSED_SECONDS: Final = 30.0  # a server that has just started may not know yet who may do what
 _AGAIN_SECONDS: Final = 60.0
@@ -66,20 +54,20 @@ async def changes(
 ) -> AsyncGenerator[ObjectChanges[T], None]:
     """All objects, then every change. Never ends by itself; without a limit to its patience, hardly with an error."""
 
-    def limit(error: ApiError | AccessError) -> float | None:
-        if isinstance(error, Gone):
+    def limit(error: client.ApiError | client.AccessError) -> float | None:
+        if isinstance(error, client.Gone):
             return patience
-        if source.listed and isinstance(error, Forbidden | Unauthorized | NotFound):
+        if source.listed and isinstance(error, client.Forbidden | client.Unauthorized | client.NotFound):
             return _REFUSED_SECONDS
-        return patience if source.listed and isinstance(error, ApiError) and error.retryable else 0.0
+        return patience if source.listed and isinstance(error, client.ApiError) and error.retryable else 0.0
 
-    source: ListWatch[Document] = ListWatch(
+    source: client.ListWatch[Document] = client.ListWatch(
         kube, resource, namespace, patience=limit, pauses=_PAUSES, labels=labels, fields=fields
     )
     found: dict[str, T] = {}
     async with aclosing(source.news()) as news:
         async for item in news:
-            if isinstance(item, Listed):
+            if isinstance(item, client.Listed):
                 if item.first:
                     found = {}
                 found |= await asyncio.to_thread(lambda items: {key_of(one): read(one) for one in items}, item.items)
@@ -131,14 +119,11 @@ async def batches(kube: Kube, namespace: str | None, read: Read) -> AsyncGenerat
         async with aclosing(changes(kube, resources.MPIJOBS, namespace, read)) as found:
             async for news in found:
                 yield Batch(records=tuple(news.found.values()), gone=news.gone, whole=news.whole)
-    except Forbidden as error:
+    except client.Forbidden as error:
         if namespace is not None:
             raise
-        raise ForbiddenError(
-            Text("this user may not see the jobs of all namespaces: {why}", why=error.message),
-            field="namespace",
-            hint=Text("name a namespace"),
-        ) from error
+        message = Text("this user may not see the jobs of all namespaces: {why}", why=error.message)
+        raise ForbiddenError(message, field="namespace", hint=Text("name a namespace")) from error
 
 
 async def scope_of(kube: Kube, candidates: Sequence[str]) -> Scope:
@@ -146,7 +131,7 @@ async def scope_of(kube: Kube, candidates: Sequence[str]) -> Scope:
     if await may(kube, "list", None):
         return None
     known = dict.fromkeys(candidates)
-    with suppress(Forbidden):
+    with suppress(client.Forbidden):
         known |= dict.fromkeys(sorted(found["metadata"]["name"] for found in await kube.list(resources.NAMESPACES)))
     asked = [name for name in known if name][:_MOST_NAMESPACES]
     answers = await asyncio.gather(*(may(kube, "list", name) for name in asked))
@@ -160,12 +145,10 @@ async def allowed_batches(
     while True:
         scope = await scope_of(kube, candidates)
         if scope == ():
-            raise ForbiddenError(
-                Text("the cluster lets this user see jobs in no namespace"),
-                hint=Text(
-                    "ask for the role `view` in yours; if you have it, the console must be told the namespace's name"
-                ),
+            hint = Text(
+                "ask for the role `view` in yours; if you have it, the console must be told the namespace's name"
             )
+            raise ForbiddenError(Text("the cluster lets this user see jobs in no namespace"), hint=hint)
         async with aclosing(_of_scope(kube, scope, read, _changed(kube, candidates, scope, again))) as found:
             async for batch in found:
                 yield batch
@@ -178,7 +161,7 @@ async def _changed(kube: Kube, candidates: Sequence[str], scope: Scope, again: f
         try:
             if await scope_of(kube, candidates) != scope:
                 return
-        except ApiError as error:
+        except client.ApiError as error:
             if not error.retryable:  # a server that is away for a moment has not taken any right away
                 raise
 

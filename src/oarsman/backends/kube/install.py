@@ -194,12 +194,12 @@ async def _refuse_helms(kube: Kube, wanted: Sequence[Document], instead: str) ->
         if release is not None:
             name, place = release
             what, where = name_of(document), f" --namespace {place}" if place else ""
-            raise ConflictError(
-                Text("{what} belongs to the Helm release {name} in {space}", what=what, name=name, space=place)
-                if place
-                else Text("{what} belongs to the Helm release {name}", what=what, name=name),
-                hint=Text("{command}; --force does it here all the same", command=f"{instead} {name}{where}"),
-            )
+            wrong = Text("{what} belongs to the Helm release {name}", what=what, name=name)
+            if place:
+                template = Text("{what} belongs to the Helm release {name} in {space}")
+                wrong = Text(template, what=what, name=name, space=place)
+            hint = Text("{command}; --force does it here all the same", command=f"{instead} {name}{where}")
+            raise ConflictError(wrong, hint=hint)
 
 
 def _release(found: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -83,14 +83,11 @@ class ContainerLogReader:
             return
         if tagging and not query.ranks:
             return  # tagged as asked, and nothing of that kind was written
-        raise UnsupportedError(
-            Text("the lines of {key} do not say which rank wrote them", key=self._job.key),
-            hint=Text(
-                'set the annotation {name}: "true" and run it again; `oarsman submit` and `oarsman run` '
-                "do so by themselves",
-                name=names.ANNOTATION_TAG_OUTPUT,
-            ),
+        template = Text(
+            'set the annotation {name}: "true" and run it again; `oarsman submit` and `oarsman run` do so by themselves'
         )
+        wrong = Text("the lines of {key} do not say which rank wrote them", key=self._job.key)
+        raise UnsupportedError(wrong, hint=Text(template, name=names.ANNOTATION_TAG_OUTPUT))
 
     def _line(self, spoken: Spoken) -> LogLine:
         launcher = self._job.launcher_host
@@ -153,11 +150,8 @@ def place(text: str, *, field: str) -> LogPosition:
             int(found[1]), {int(source): (_stamp(digits), int(times)) for source, digits, times in parts}
         )
     except ValueError:
-        raise UserError(
-            Text("{text} is no place in a log of this job", text=repr(text[:80])),
-            field=field,
-            hint=Text("hand back what an earlier page said"),
-        ) from None
+        wrong = Text("{text} is no place in a log of this job", text=repr(text[:80]))
+        raise UserError(wrong, field=field, hint=Text("hand back what an earlier page said")) from None
 
 
 def _stamp(digits: str) -> str:

@@ -10,15 +10,7 @@ from typing import Final
 
 from oarsman.backends.base import JobRecord, LogPage, LogQuery, PlacedLine
 from oarsman.backends.kube import log_lines, logs, lookups
-from oarsman.backends.kube.log_lines import (
-    LAUNCHER,
-    ContainerLogReader,
-    LogPosition,
-    LogSource,
-    Stretch,
-    StretchLine,
-    place,
-)
+from oarsman.backends.kube.log_lines import LAUNCHER, LogPosition, LogSource
 from oarsman.backends.kube.pod_log import BEGINNING, Spot, Written, behind, there
 from oarsman.engines.kube.client import Kube
 from oarsman.errors import UserError
@@ -59,24 +51,18 @@ async def page(
 def given_place(text: str | None, query: LogQuery, *, field: str) -> LogPosition | None:
     if text is None:
         return None
-    found = place(text, field=field)
+    found = log_lines.place(text, field=field)
     if query.attempt not in (None, found.attempt):
-        raise UserError(
-            Text(
-                "that is a place in the log of attempt {theirs}, not {asked}",
-                theirs=found.attempt,
-                asked=query.attempt,
-            ),
-            field=field,
-        )
+        template = Text("that is a place in the log of attempt {theirs}, not {asked}")
+        raise UserError(Text(template, theirs=found.attempt, asked=query.attempt), field=field)
     return found
 
 
 def _sources(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.Pod | None) -> dict[int, LogSource]:
     job = record.job
 
-    def reader() -> ContainerLogReader:
-        return ContainerLogReader(record, query)
+    def reader() -> log_lines.ContainerLogReader:
+        return log_lines.ContainerLogReader(record, query)
 
     found = {}
     if launcher is not None:
@@ -96,7 +82,7 @@ def _sources(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.P
     return found
 
 
-def _onwards(at: LogPosition, found: Mapping[int, Stretch], limit: int) -> LogPage:
+def _onwards(at: LogPosition, found: Mapping[int, log_lines.Stretch], limit: int) -> LogPage:
     merged = _merged(found)
     lines, behind = _placed(at, merged[:limit])
     left = {source for source, _ in merged[limit:]}
@@ -106,7 +92,7 @@ def _onwards(at: LogPosition, found: Mapping[int, Stretch], limit: int) -> LogPa
     return _page(at, lines, behind)
 
 
-def _back(attempt: int, found: Mapping[int, Stretch], limit: int) -> LogPage:
+def _back(attempt: int, found: Mapping[int, log_lines.Stretch], limit: int) -> LogPage:
     merged = _merged(found)
     kept = merged[-limit:]
     start = LogPosition(attempt, {source: _start(source, stretch, merged, kept) for source, stretch in found.items()})
@@ -121,7 +107,10 @@ def _page(start: LogPosition, lines: Iterable[PlacedLine], end: LogPosition) -> 
 
 
 def _start(
-    source: int, stretch: Stretch, merged: Sequence[tuple[int, StretchLine]], kept: Sequence[tuple[int, StretchLine]]
+    source: int,
+    stretch: log_lines.Stretch,
+    merged: Sequence[tuple[int, log_lines.StretchLine]],
+    kept: Sequence[tuple[int, log_lines.StretchLine]],
 ) -> Spot:
     """Where the next page above has to end, in one log: before what is shown of it."""
     shown = [placed for one, placed in kept if one == source]
@@ -130,13 +119,15 @@ def _start(
     return shown[0].before if shown else stretch.end
 
 
-def _merged(found: Mapping[int, Stretch]) -> list[tuple[int, StretchLine]]:
+def _merged(found: Mapping[int, log_lines.Stretch]) -> list[tuple[int, log_lines.StretchLine]]:
     """By time, and each log in its own order."""
     lines = [(source, placed) for source, stretch in found.items() for placed in stretch.lines]
     return sorted(lines, key=lambda one: one[1].after[0])
 
 
-def _placed(start: LogPosition, lines: Sequence[tuple[int, StretchLine]]) -> tuple[tuple[PlacedLine, ...], LogPosition]:
+def _placed(
+    start: LogPosition, lines: Sequence[tuple[int, log_lines.StretchLine]]
+) -> tuple[tuple[PlacedLine, ...], LogPosition]:
     found = []
     for source, placed in lines:
         start = start.moved(source, placed.after)
@@ -170,7 +161,7 @@ async def pages(kube: Kube, record: JobRecord, query: LogQuery, after: str | Non
             yield page
         return
     at = (at or LogPosition(number)).of([LAUNCHER, *(index + 1 for index in query.workers)])
-    ear = _Ear(_sources(kube, record, query, launcher), ContainerLogReader(record, query), query, at)
+    ear = _Ear(_sources(kube, record, query, launcher), log_lines.ContainerLogReader(record, query), query, at)
     async with aclosing(ear.pages()) as found:
         async for page in found:
             yield page
@@ -180,7 +171,7 @@ class _Ear:
     """Listens to the launcher, and to the workers that were asked for, while the launcher speaks."""
 
     def __init__(
-        self, sources: Mapping[int, LogSource], reader: ContainerLogReader, query: LogQuery, at: LogPosition
+        self, sources: Mapping[int, LogSource], reader: log_lines.ContainerLogReader, query: LogQuery, at: LogPosition
     ) -> None:
         self._sources, self._reader, self._query, self._at = sources, reader, query, at
         self._heard: asyncio.Queue[tuple[int, Written | BaseException | None]] = asyncio.Queue(_AHEAD)

@@ -81,16 +81,15 @@ def kept(record: JobRecord, number: int | None) -> Batch | None:
 
 
 def gone(record: JobRecord, lines: Batch) -> NotFoundError:
-    return NotFoundError(
-        Text(
-            "the launcher pod of {key} is gone, and its log with it; its status kept the last {count} lines",
-            key=record.job.key,
-            count=len(lines),
+    key = record.job.key
+    message = Text("the launcher pod of {key} is gone, and its log with it", key=key)
+    if lines:
+        template = Text(
+            "the launcher pod of {key} is gone, and its log with it; its status kept the last {count} lines"
         )
-        if lines
-        else Text("the launcher pod of {key} is gone, and its log with it", key=record.job.key),
-        hint=Text("somebody, or a clean-up of the cluster, deleted the pod; logs that have to stay belong on a volume"),
-    )
+        message = Text(template, key=key, count=len(lines))
+    hint = Text("somebody, or a clean-up of the cluster, deleted the pod; logs that have to stay belong on a volume")
+    return NotFoundError(message, hint=hint)
 
 
 def _last_lines(record: JobRecord, attempt: Attempt) -> Batch:

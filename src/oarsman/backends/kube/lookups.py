@@ -11,28 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from oarsman import names
+from oarsman import errors, names
 from oarsman.control.operator_settings import LEASE_NAME
-from oarsman.engines.kube.client import (
-    Access,
-    AlreadyExists,
-    Forbidden,
-    Invalid,
-    Kube,
-    NotFound,
-    Unauthorized,
-    Unavailable,
-    resources,
-)
-from oarsman.errors import (
-    ConflictError,
-    ForbiddenError,
-    NotFoundError,
-    OarsmanError,
-    UnauthenticatedError,
-    UnsupportedError,
-    UserError,
-)
+from oarsman.engines.kube import client
+from oarsman.engines.kube.client import Access, Kube, resources
 from oarsman.job.job import Job
 from oarsman.text.sentence import Text
 
@@ -87,9 +69,9 @@ async def lacks(kube: Kube, namespace: str) -> bool:
     """Whether the cluster is known not to have the namespace. Those who may not see namespaces are told nothing."""
     try:
         await kube.get(resources.NAMESPACES, namespace)
-    except NotFound:
+    except client.NotFound:
         return True
-    except Forbidden:
+    except client.Forbidden:
         pass
     return False
 
@@ -137,26 +119,18 @@ async def why_silent(kube: Kube, namespace: str) -> str:
     """For a job that nobody has looked at."""
     try:
         found = await leaders(kube)
-    except Forbidden:
+    except client.Forbidden:
         return Text("no operator has looked at the job yet; {hint}", hint=_INSTALL)
     alive = [leader for leader in found if leader.alive]
     if serving := [leader for leader in alive if leader.serves(namespace)]:
         return Text("the operator ({holder}) has not looked at the job yet", holder=serving[0].holder)
     if alive:
-        return Text(
-            "{holder} looks after jobs in {watched} alone, not in {space}; {hint}",
-            holder=alive[0].holder,
-            watched=", ".join(alive[0].watches),
-            space=namespace,
-            hint=_INSTALL,
-        )
+        template = Text("{holder} looks after jobs in {watched} alone, not in {space}; {hint}")
+        watched = ", ".join(alive[0].watches)
+        return Text(template, holder=alive[0].holder, watched=watched, space=namespace, hint=_INSTALL)
     if found and found[0].holder:
-        return Text(
-            "no operator is running: {holder} has been silent for {silent}; {hint}",
-            holder=found[0].holder,
-            silent=f"{found[0].silent_seconds:.0f}s",
-            hint=_INSTALL,
-        )
+        template = Text("no operator is running: {holder} has been silent for {silent}; {hint}")
+        return Text(template, holder=found[0].holder, silent=f"{found[0].silent_seconds:.0f}s", hint=_INSTALL)
     return Text("no operator seems to be running on this cluster; {hint}", hint=_INSTALL)
 
 
@@ -192,40 +166,36 @@ async def may(kube: Kube, verb: str, namespace: str | None, *, headers: Mapping[
 def in_plain_words(access: Access) -> Iterator[None]:
     try:
         yield
-    except AlreadyExists as error:
+    except client.AlreadyExists as error:
         hint = Text("delete it first, or give this one another name")
-        raise ConflictError(Text("there is a job of this name already: {why}", why=error.message), hint=hint) from error
-    except NotFound as error:
+        message = Text("there is a job of this name already: {why}", why=error.message)
+        raise errors.ConflictError(message, hint=hint) from error
+    except client.NotFound as error:
         raise _not_found(error) from error
-    except Invalid as error:
-        raise UserError(
-            Text("the cluster refused it: {why}", why=error.message), field=error.field, hint=error.hint
-        ) from error
-    except Forbidden as error:
-        raise ForbiddenError(
-            Text("this user may not do that: {why}", why=error.message),
-            hint=Text("`oarsman doctor --on kube` shows what this user may do"),
-        ) from error
-    except Unauthorized as error:
-        raise UnauthenticatedError(
-            Text("the cluster does not know this user: {why}", why=error.message),
-            hint=Text("the credentials are those of {source}", source=access.source),
-        ) from error
-    except Unavailable as error:
-        error.hint = error.hint or Text(
-            "the server is {server}, from {source}", server=access.server, source=access.source
-        )
+    except client.Invalid as error:
+        message = Text("the cluster refused it: {why}", why=error.message)
+        raise errors.UserError(message, field=error.field, hint=error.hint) from error
+    except client.Forbidden as error:
+        hint = Text("`oarsman doctor --on kube` shows what this user may do")
+        raise errors.ForbiddenError(Text("this user may not do that: {why}", why=error.message), hint=hint) from error
+    except client.Unauthorized as error:
+        message = Text("the cluster does not know this user: {why}", why=error.message)
+        hint = Text("the credentials are those of {source}", source=access.source)
+        raise errors.UnauthenticatedError(message, hint=hint) from error
+    except client.Unavailable as error:
+        where = Text("the server is {server}, from {source}", server=access.server, source=access.source)
+        error.hint = error.hint or where
         raise
 
 
-def no_namespace(place: str) -> OarsmanError:
+def no_namespace(place: str) -> errors.OarsmanError:
     hint = Text("make it: {command}", command=f"kubectl create namespace {place}")
-    return NotFoundError(Text("there is no namespace {space} on this cluster", space=place), hint=hint)
+    return errors.NotFoundError(Text("there is no namespace {space} on this cluster", space=place), hint=hint)
 
 
-def _not_found(error: NotFound) -> OarsmanError:
+def _not_found(error: client.NotFound) -> errors.OarsmanError:
     if error.message.startswith("namespaces "):
         return no_namespace(error.message.split('"')[1] if '"' in error.message else "NAME")
     if f"{names.PLURAL}.{names.GROUP}" in error.message:
-        return NotFoundError(Text("there is no such job: {why}", why=error.message))
-    return UnsupportedError(Text("the cluster has no MPIJobs"), hint=Text("run `oarsman install --image IMAGE`"))
+        return errors.NotFoundError(Text("there is no such job: {why}", why=error.message))
+    return errors.UnsupportedError(Text("the cluster has no MPIJobs"), hint=Text("run `oarsman install --image IMAGE`"))

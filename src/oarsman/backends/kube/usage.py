@@ -28,10 +28,8 @@ METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 
 async def of_job(kube: Kube, record: JobRecord) -> list[HostUsage]:
     if not await kube.has(METRICS):
-        raise UnsupportedError(
-            Text("this cluster does not measure what pods use"),
-            hint=Text("install the metrics server: metrics.k8s.io is missing"),
-        )
+        hint = Text("install the metrics server: metrics.k8s.io is missing")
+        raise UnsupportedError(Text("this cluster does not measure what pods use"), hint=hint)
     job, labels = record.job, f"{names.LABEL_JOB}={record.job.name}"
     measured = {item["metadata"]["name"]: item for item in await kube.list(METRICS, job.namespace, labels=labels)}
     pods = sorted(await kube.list(resources.PODS, job.namespace, labels=labels), key=_role_and_number)

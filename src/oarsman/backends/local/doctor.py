@@ -76,10 +76,8 @@ def _separation(have: Separation) -> Iterator[DoctorFinding]:
     processes = Text("nothing a job starts can outlive it"), Text("processes are found again by their mark")
     network = Text("every worker has an address of its own"), Text("workers share the machine's network")
     mounts = Text("own /dev/shm; volumes can be mounted"), Text("/dev/shm is shared; volumes are refused")
-    etc = (
-        Text("hostfile and scripts appear under their usual names"),
-        Text("references to /etc/mpi are pointed elsewhere"),
-    )
+    appear = Text("hostfile and scripts appear under their usual names")
+    etc = appear, Text("references to /etc/mpi are pointed elsewhere")
     for subject, good, (yes, no) in (
         ("host names", have.names, names),
         ("processes", have.processes, processes),

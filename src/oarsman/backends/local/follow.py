@@ -7,7 +7,6 @@ learn of its end: if jobs are unfinished then, another one is started. It does n
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
@@ -45,10 +44,7 @@ class SupervisorLink:
         while (sock := self.reach()) is None:
             self._paths.check_machine()
             if time.monotonic() > deadline:
-                raise SupervisorError(
-                    Text("the supervisor does not answer"),
-                    hint=Text("its log is {path}", path=self._paths.supervisor_log),
-                )
+                raise self._trouble(Text("the supervisor does not answer"))
             await asyncio.to_thread(self._start)
         return sock
 
@@ -138,12 +134,12 @@ class SupervisorLink:
                 os.close(write)
             answer = ready.read()
         if answer == b"":
-            raise SupervisorError(
-                Text("the supervisor ended while starting"),
-                hint=Text("its log is {path}", path=self._paths.supervisor_log),
-            )
+            raise self._trouble(Text("the supervisor ended while starting"))
         if answer == b"busy":
             time.sleep(0.05)  # somebody else's is about to listen
+
+    def _trouble(self, message: str) -> SupervisorError:
+        return SupervisorError(message, hint=Text("its log is {path}", path=self._paths.supervisor_log))
 
 
 class Listener:
@@ -252,7 +248,7 @@ class LocalChanges:
                 log.warning("%s; tried again in %d s", error, _TRY_AGAIN)
 
     def _it_left(self, supervisor: socket.socket) -> None:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             if supervisor.recv(4096):
                 return  # it has nothing to say to us, but it lives
         supervisor.close()

@@ -94,9 +94,8 @@ class LocalLogs:
         if after is not None and before is not None:
             raise UserError(Text("a page is after a place or before one, not both"), field="before")
         if not 1 <= limit <= _MOST_LINES:
-            raise UserError(
-                Text("a page has 1 to {most} lines, not {given}", most=_MOST_LINES, given=limit), field="limit"
-            )
+            wrong = Text("a page has 1 to {most} lines, not {given}", most=_MOST_LINES, given=limit)
+            raise UserError(wrong, field="limit")
         attempt, path, offset = self._start(stored.uid, query, after=after, before=before)
         look = _look(path, job, query, limit)
         if after is not None:
@@ -148,11 +147,9 @@ class LocalLogs:
             path = logs.merged_path(folder, attempt)
             if query.attempt in (None, attempt) and logs.is_place(path, offset):
                 return attempt, path, offset
-        raise UserError(
-            Text("{text} is no place in this log", text=f"{text!r}"),
-            field="after" if after is not None else "before",
-            hint=Text("begin anew, and hand places back as you got them"),
-        )
+        field = "after" if after is not None else "before"
+        hint = Text("begin anew, and hand places back as you got them")
+        raise UserError(Text("{text} is no place in this log", text=f"{text!r}"), field=field, hint=hint)
 
 
 class _Live:

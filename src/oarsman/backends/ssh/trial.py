@@ -19,6 +19,7 @@ from oarsman.engines.hosts.ssh.diagnose.diagnosis import STEP, Diagnosis, plain_
 from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, OK, SKIPPED, Finding
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.errors import OarsmanError
+from oarsman.manifest.builder import JobSettings, Shape, document
 from oarsman.text.sentence import Text
 
 _SECONDS = 120.0
@@ -86,29 +87,6 @@ def _inventory(hosts: Sequence[SshHost], ssh_config: str) -> dict[str, Any]:
 
 def _job(hosts: int) -> dict[str, Any]:
     """One rank on each, whoever else is there."""
-    return {
-        "apiVersion": "kubeflow.org/v2beta1",
-        "kind": "MPIJob",
-        "metadata": {
-            "name": f"hosts-check-{uuid.uuid4().hex[:8]}",
-            "annotations": {
-                names.ANNOTATION_CODE: "none",
-                names.ANNOTATION_OVERSUBSCRIBE: "true",
-                names.ANNOTATION_PLACEMENT: "node",
-            },
-        },
-        "spec": {
-            "slotsPerWorker": 1,
-            "runPolicy": {"backoffLimit": 0},
-            "mpiReplicaSpecs": {
-                "Launcher": {
-                    "template": {
-                        "spec": {
-                            "containers": [{"name": "check", "command": ["mpirun", "-n", str(hosts), "uname", "-n"]}]
-                        }
-                    }
-                },
-                "Worker": {"replicas": hosts, "template": {"spec": {"containers": [{"name": "check"}]}}},
-            },
-        },
-    }
+    shape = Shape(processes=hosts, workers=hosts, slots=1, spread=True)
+    settings = JobSettings(name=f"hosts-check-{uuid.uuid4().hex[:8]}", code="none", oversubscribe=True)
+    return document(["uname", "-n"], shape, settings)

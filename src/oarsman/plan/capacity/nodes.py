@@ -80,12 +80,8 @@ def _too_large(word: str, need: Capacity, those: Sequence[Spot]) -> str:
         if amount > most:
             if not most:
                 return Text("the {role} asks for {need}, no node has any", role=word, need=named(name, amount))
-            return Text(
-                "the {role} asks for {need}, no node has more than {most}",
-                role=word,
-                need=named(name, amount),
-                most=plain(name, most),
-            )
+            template = Text("the {role} asks for {need}, no node has more than {most}")
+            return Text(template, role=word, need=named(name, amount), most=plain(name, most))
     return Text("no node has {needs} together, which the {role} asks for", needs=_all_named(need), role=word)
 
 

@@ -14,6 +14,7 @@ that lives and dismantles what was prepared, once nothing uses it any more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
@@ -42,11 +43,15 @@ def clean_up(turn: Turn) -> Turn:
 
 def end_all(turn: Turn) -> Turn:
     """End everything that lives, at once."""
+    return take_away(turn, lambda member: not member.phase.ended and not member.terminating)
+
+
+def take_away(turn: Turn, which: Callable[[Member], bool]) -> Turn:
     launcher = turn.seen.launcher
-    if launcher is not None and _lives(launcher):
+    if launcher is not None and which(launcher):
         turn = turn.do(DeleteLauncher(launcher.attempt))
-    living = [w for w in turn.seen.workers if _lives(w)]
-    return elastic.withdraw(turn, living).do(*(DeleteWorker(w.index) for w in living))
+    leaving = list(filter(which, turn.seen.workers))
+    return elastic.withdraw(turn, leaving).do(*(DeleteWorker(w.index) for w in leaving))
 
 
 def _worker_goes(turn: Turn, worker: Member) -> bool:
@@ -66,7 +71,3 @@ def under_way(turn: Turn) -> bool:
     """
     prepared = turn.seen.published_hosts is not None if turn.seen.prepared is None else turn.seen.prepared
     return prepared and not turn.seen.keeps_idle_members
-
-
-def _lives(member: Member) -> bool:
-    return not member.phase.ended and not member.terminating

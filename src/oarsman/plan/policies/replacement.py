@@ -101,9 +101,8 @@ def what_befell(worker: Member) -> str:
         "HostLost": Text("its host was lost"),
         "OOMKilled": Text("it ran out of memory"),
     }
-    said = what.get(worker.reason) or (
-        Text("it failed ({reason})", reason=worker.reason) if worker.reason else Text("it ended")
-    )
-    if worker.exit is not None and not worker.reason:
-        said = Text("it ended with code {code}", code=worker.exit.code)
+    if worker.reason:
+        said = what.get(worker.reason) or Text("it failed ({reason})", reason=worker.reason)
+    else:
+        said = Text("it ended with code {code}", code=worker.exit.code) if worker.exit else Text("it ended")
     return Text("{what}: {why}", what=said, why=worker.message) if worker.message else said

@@ -160,7 +160,7 @@ def _verdict(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...]) -> Turn:
     wait = delay(failures)
     message = conditions.restarting(number, cause.summary, int(wait.total_seconds()), limit(turn.job) + 1 - failures)
     at = ended.finished_at if ended and ended.phase.ended else None
-    turn = attempts.close(turn, attempts.FAILED, at=at, cause=cause)
+    turn = attempts.close(turn, names.FAILED, at=at, cause=cause)
     turn = turn.become(cause=cause, retry_at=turn.now + wait)
     turn = turn.unsay(names.RUNNING, names.REASON_RESTARTING, message)
     turn = turn.say(names.RESTARTING, True, names.REASON_RESTARTING, message, refresh=True)

@@ -27,7 +27,7 @@ def launcher_succeeded(turn: Turn) -> Turn:
 
 def placement_while_running(turn: Turn) -> Turn:
     """Ranks on the wrong host are not waited for: the answer would be right and the numbers wrong."""
-    if not turn.launcher_alive:
+    if turn.launcher is None or turn.launcher.phase.ended:
         return turn
     wrong = _misplaced(turn, complete=False)
     return finish.fail(turn, names.REASON_PLACEMENT, wrong, Cause(summary=wrong)) if wrong else turn

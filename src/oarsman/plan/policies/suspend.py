@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from oarsman import names
 from oarsman.plan import attempts
-from oarsman.plan.actions import DeleteLauncher, DeleteWorker, Dismantle
-from oarsman.plan.policies import cleanup, elastic
+from oarsman.plan.actions import Dismantle
+from oarsman.plan.policies import cleanup
 from oarsman.plan.turn import Turn
 from oarsman.text.sentence import Text
 
@@ -28,7 +28,7 @@ def _conditions(turn: Turn) -> Turn:
     suspended, not_running = Text("MPIJob suspended"), Text("MPIJob {key} is suspended.", key=turn.job.key)
     if not turn.status.is_true(names.SUSPENDED):
         turn = turn.tell(names.REASON_SUSPENDED, suspended)
-    turn = attempts.close(turn, attempts.SUSPENDED).become(start_time=None, retry_at=None, queue=None)
+    turn = attempts.close(turn, names.SUSPENDED).become(start_time=None, retry_at=None, queue=None)
     turn = turn.say(names.RUNNING, False, names.REASON_SUSPENDED, not_running)
     turn = turn.say(names.SUSPENDED, True, names.REASON_SUSPENDED, suspended)
     for type_ in (names.RESTARTING, names.QUEUED):
@@ -38,12 +38,8 @@ def _conditions(turn: Turn) -> Turn:
 
 def take_back(turn: Turn) -> Turn:
     """Everything goes; what is going already is left to it."""
-    launcher = turn.seen.launcher
-    if launcher is not None and not launcher.terminating:
-        turn = turn.do(DeleteLauncher(launcher.attempt))
-    leaving = [w for w in turn.seen.workers if not w.terminating]
-    turn = elastic.withdraw(turn, leaving).do(*(DeleteWorker(w.index) for w in leaving))
-    nothing_left = launcher is None and not turn.seen.workers
+    turn = cleanup.take_away(turn, lambda member: not member.terminating)
+    nothing_left = turn.seen.launcher is None and not turn.seen.workers
     return turn.do(Dismantle()) if nothing_left and cleanup.under_way(turn) else turn
 
 
