@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from oarsman.client.mpijob import MPIJob, text_of
 from oarsman.client.places import current_folder
 from oarsman.errors import UsageError
-from oarsman.manifest import to_yaml
 from oarsman.service.models import Create, EnvironmentSpec, SweepSpec, Value
 
 Wanted = MPIJob | Mapping[str, Any] | Sequence[str] | str | os.PathLike[str]
@@ -81,8 +80,6 @@ def _names_a_file(text: str) -> bool:
 
 def sweep_manifest(wanted: Wanted, changes: Mapping[str, Any]) -> str:
     """The text of a manifest with placeholders. Text stays as it is: a placeholder may stand where a number belongs."""
-    if isinstance(wanted, Mapping) and not changes:
-        return to_yaml([dict(wanted)])
     text, job = _text_or_job(wanted, changes)
     return text if job is None else job.to_yaml()
 
