@@ -16,6 +16,10 @@ KIND: Final = "MPIJob"
 PLURAL: Final = "mpijobs"
 SHORT_NAMES: Final = ("mj", "mpij")
 DEFAULT_NAMESPACE: Final = "default"
+_TIMES = frozenset({"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"})
+_MARKS = frozenset({"uid", "resourceVersion", "generation", "selfLink", "clusterName"})
+# What an API server writes into `metadata` itself
+SERVERS_OWN: Final = _TIMES | _MARKS | {"managedFields", "ownerReferences"}
 
 # -- Where jobs run: `--on`, `Client(on=)`, the engine of a job -----------------------------------
 LOCAL: Final = "local"  # this machine

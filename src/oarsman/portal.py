@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import wraps
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
@@ -44,6 +44,23 @@ async def running(*works: Coroutine[Any, Any, T]) -> AsyncIterator[Sequence[asyn
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def with_silences(source: AsyncGenerator[T, None], seconds: float) -> AsyncGenerator[T | None, None]:
+    """What comes; None: nothing did for so long."""
+    async with aclosing(source):
+        while True:
+            coming = asyncio.ensure_future(anext(source, _END))
+            try:
+                while not (await asyncio.wait({coming}, timeout=seconds))[0]:
+                    yield None
+            finally:
+                if not coming.done():
+                    coming.cancel()
+                    await asyncio.wait({coming})
+            if coming.result() is _END:
+                return
+            yield coming.result()
 
 
 def in_background(work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:

@@ -1,4 +1,4 @@
-"""Times and durations as they are typed, ranges, and the documents made from commands."""
+"""Times and durations as they are typed, and the documents made from commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.cli.text import pad, parse_duration, parse_moment, ranges, rfc3339, safe, width, wrap
+from oarsman.cli.text import pad, parse_duration, parse_moment, rfc3339, safe, width, wrap
 from oarsman.errors import UsageError
 from oarsman.manifest import job_from_document
 from oarsman.manifest.builder import JobSettings, Shape, document
@@ -57,10 +57,6 @@ def test_what_is_written_can_be_read_again(seconds: float) -> None:
 def test_moments_are_written_for_programs_in_utc() -> None:
     zone = datetime.fromisoformat("2026-01-31T08:00:00+02:00")
     assert rfc3339(zone) == "2026-01-31T06:00:00.000000Z"
-
-
-def test_ranges_are_short() -> None:
-    assert (ranges([]), ranges([3]), ranges([2, 0, 1, 7, 9, 8])) == ("", "3", "0-2, 7-9")
 
 
 @given(st.text())

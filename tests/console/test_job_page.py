@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from oarsman.console.pages.job import ranks, tabs
+from oarsman.console.pages.job import tabs
 from oarsman.console.parts.charts import condition, marks
 from oarsman.console.parts.words import Words
 from oarsman.service.models import MetricPoint, MetricSeries, RankProgress, Step, UsagePoint
@@ -23,13 +23,6 @@ def test_a_step_that_was_passed_over_takes_no_time_and_the_next_counts_from_the_
     assert told["queued"] == (False, "")
     assert told["admitted"] == (True, "2s")
     assert told["ended"] == (False, "")
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"), [([], ""), ([3], "3"), ([2, 0, 1, 7, 9, 8], "0-2, 7-9"), ([0, 2, 4], "0, 2, 4")]
-)
-def test_ranks_on_a_host_are_told_in_ranges(numbers: Sequence[int], text: str) -> None:
-    assert ranks.ranges(numbers) == text
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from oarsman.text.units import age, duration, number, size, took
+from oarsman.text.units import age, duration, number, ranges, size, took
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -50,3 +51,10 @@ def test_what_has_not_started_has_no_duration() -> None:
 @pytest.mark.parametrize(("amount", "text"), [(4.0, "4"), (0.25, "0.2"), (1234.56, "1234.6")])
 def test_processors_are_counted_in_tenths_at_most(amount: float, text: str) -> None:
     assert number(amount) == text
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [([], ""), ([3], "3"), ([2, 0, 1, 7, 9, 8], "0-2, 7-9"), ([0, 2, 4], "0, 2, 4")]
+)
+def test_ranks_on_a_host_are_told_in_ranges(numbers: Sequence[int], text: str) -> None:
+    assert ranges(numbers) == text

@@ -14,7 +14,7 @@ from oarsman import names as words
 from oarsman.cli import options, render
 from oarsman.cli.look import events_of
 from oarsman.cli.session import Session, short
-from oarsman.cli.text import local, of, ranges, t
+from oarsman.cli.text import local, of, t
 from oarsman.cli.verbs import verb
 from oarsman.cli.waiting import ShownJob, never_started
 from oarsman.text import units
@@ -152,25 +152,17 @@ def _amount(name: str, amount: Decimal) -> str:
 
 
 def _conditions(status: Status, now: datetime) -> None:
-    if status.conditions:
-        render.heading(t("Conditions"))
-        render.table(
-            [t("TYPE"), t("STATUS"), t("SINCE"), t("REASON"), t("MESSAGE")],
-            [[c.type, str(c.status), units.age(c.since, now), c.reason, of(c.message)] for c in status.conditions],
-            indent="  ",
-        )
+    rows = [[c.type, str(c.status), units.age(c.since, now), c.reason, of(c.message)] for c in status.conditions]
+    render.section(t("Conditions"), [t("TYPE"), t("STATUS"), t("SINCE"), t("REASON"), t("MESSAGE")], rows)
 
 
 def _timeline(status: Status) -> None:
     """Each step with the time it took from the one before."""
     order = list(STEPS)
     seen = sorted(status.timeline.items(), key=lambda step: (step[1], order.index(step[0]) if step[0] in STEPS else 0))
-    if not seen:
-        return
-    render.heading(t("Timeline"))
     took = ["", *(f"+{units.duration(later - earlier)}" for (_, earlier), (_, later) in pairwise(seen))]
-    rows = [[of(STEPS.get(name, name)), local(moment), gap] for (name, moment), gap in zip(seen, took, strict=True)]
-    render.table([t("STEP"), t("TIME"), t("TOOK")], rows, indent="  ")
+    rows = [[of(STEPS.get(name, name)), local(moment), gap] for (name, moment), gap in zip(seen, took, strict=False)]
+    render.section(t("Timeline"), [t("STEP"), t("TIME"), t("TOOK")], rows)
 
 
 def _attempts(status: Status, now: datetime) -> None:
@@ -179,26 +171,17 @@ def _attempts(status: Status, now: datetime) -> None:
         for one in status.attempts:
             took, cause = units.took(one.started, one.ended, now), of(one.cause.summary) if one.cause else ""
             rows.append([str(one.number), local(one.started), took, one.outcome or t("running"), cause])
-        render.heading(t("Attempts"))
-        render.table([t("ATTEMPT"), t("STARTED"), t("DURATION"), t("OUTCOME"), t("CAUSE")], rows, indent="  ")
+        headers = [t("ATTEMPT"), t("STARTED"), t("DURATION"), t("OUTCOME"), t("CAUSE")]
+        render.section(t("Attempts"), headers, rows)
 
 
 def _placement(shown: ShownJob) -> None:
     """Hosts with the ranks seen on them; a host without ranks is shown too."""
-    ranks: dict[str, list[int]] = {host: [] for host in shown.job.hosts}
-    for rank, host in shown.status.placement.items():
-        ranks.setdefault(host, []).append(rank)
+    ranks, machines = render.by_host(shown.job.hosts, shown.status.placement), shown.status.machines
     counts = t("{active} active, {ready} ready, {succeeded} succeeded, {failed} failed")
     roles = {t("Launcher"): shown.status.launcher, t("Workers"): shown.status.worker}
     render.heading(t("Hosts"))
     render.pairs([(role, counts.format(**asdict(count))) for role, count in roles.items()], indent="  ")
-    machines = shown.status.machines
-    if not machines:
-        render.table([t("HOST"), t("RANKS")], [[host, ranges(found)] for host, found in ranks.items()], indent="  ")
-        return
-    launcher_first = {shown.job.launcher_host: ranks.pop(shown.job.launcher_host, [])} | ranks
-    render.table(
-        [t("HOST"), t("MACHINE"), t("RANKS")],
-        [[host, machines.get(host, ""), ranges(found)] for host, found in launcher_first.items()],
-        indent="  ",
-    )
+    if machines:  # the launcher comes first
+        ranks = {shown.job.launcher_host: ranks.pop(shown.job.launcher_host, "")} | ranks
+    render.host_table([t("RANKS")], {host: [found] for host, found in ranks.items()}, machines)

@@ -37,11 +37,9 @@ def _service(session: Session) -> Service:
     return session.here(namespace=session.namespace) if session.remote is None else session.service
 
 
-def _environments(session: Session) -> list[tuple[str, str | None]]:
-    return [(one.spec.name, one.state) for one in session.run(_service(session).environments())]
-
-
-_complete = options.completing(_environments)
+_complete = options.completing(
+    lambda session: [(one.spec.name, one.state) for one in session.run(_service(session).environments())]
+)
 _name = click.argument("name", metavar="NAME", shell_complete=_complete)
 
 
@@ -108,9 +106,10 @@ def build(
     output: str | None,
     **more: str | None,
 ) -> int:
-    from oarsman.client.inputs import environment_spec, requirements_in
+    from oarsman.client.inputs import environment_spec
+    from oarsman.client.mpijob import text_of
 
-    text = "\n".join([*map(requirements_in, files), *package])
+    text = "\n".join([*(text_of(file, field="requirements") for file in files), *package])
     wanted = environment_spec(name, text, {key: value for key, value in more.items() if value is not None})
     service = _service(session)
     found = session.run(service.put_environment(wanted))

@@ -25,8 +25,6 @@ from oarsman.manifest import builder
 from oarsman.manifest.fields import FIELDS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from oarsman.job.job import Job
     from oarsman.service.models import JobView
 
@@ -74,17 +72,9 @@ class JobInput:
         return found[0]
 
 
-def current_folder() -> Path:
-    from pathlib import Path
-
-    try:
-        return Path.cwd()
-    except OSError as error:
-        raise UserError(t("the current folder is gone"), hint=t("change to a folder that exists")) from error
-
-
 def hand_in(session: Session, document: dict[str, Any], *, replace: bool) -> JobView:
     """Submit. A job that is handed in here inherits variables and folder; at a server it gets the server's."""
+    from oarsman.client.places import current_folder
     from oarsman.service.models import Create
 
     if session.remote is None:

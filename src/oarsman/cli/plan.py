@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from oarsman.cli import documents, options, render
 from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
 from oarsman.cli.session import Session
-from oarsman.cli.text import of, ranges, t
+from oarsman.cli.text import of, t
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
@@ -76,21 +76,10 @@ def show(job: Job, found: PlanView) -> None:
         ]
     )
     render.heading(t("Hosts"))
-    ranks: dict[str, list[int]] = {host: [] for host in found.hosts}
-    for rank, host in found.ranks.items():
-        ranks.setdefault(host, []).append(rank)
-    placed = {host: [str(job.slots_per_worker), ranges(own)] for host, own in ranks.items()}
-    if found.machines:
-        launcher = {} if job.launcher_host in placed else {job.launcher_host: ["", ""]}
-        render.table(
-            [t("HOST"), t("MACHINE"), t("SLOTS"), t("RANKS")],
-            [[host, found.machines.get(host, ""), *cells] for host, cells in (launcher | placed).items()],
-            indent="  ",
-        )
-    else:
-        render.table(
-            [t("HOST"), t("SLOTS"), t("RANKS")], [[host, *cells] for host, cells in placed.items()], indent="  "
-        )
+    ranks = render.by_host(found.hosts, found.ranks)
+    placed = {host: [str(job.slots_per_worker), own] for host, own in ranks.items()}
+    launcher = {job.launcher_host: ["", ""]} if found.machines and job.launcher_host not in placed else {}
+    render.host_table([t("SLOTS"), t("RANKS")], launcher | placed, found.machines)
     render.block(t("Launch line"), found.launch_line)
     if found.rewritten != found.launch_line:
         render.block(t("Launch line as it would run"), found.rewritten)

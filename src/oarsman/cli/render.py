@@ -80,6 +80,28 @@ def heading(text: str) -> None:
     click.echo(click.style(text, bold=True))
 
 
+def section(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table under a heading, if there are any rows."""
+    if rows:
+        heading(title)
+        table(headers, rows, indent="  ")
+
+
+def host_table(headers: Sequence[str], cells: Mapping[str, Sequence[str]], machines: Mapping[str, str]) -> None:
+    """What there is to say of each host, and its machine, where that is not one of its own."""
+    if machines:
+        headers, cells = [t("MACHINE"), *headers], {host: [machines.get(host, ""), *row] for host, row in cells.items()}
+    table([t("HOST"), *headers], [[host, *row] for host, row in cells.items()], indent="  ")
+
+
+def by_host(hosts: Iterable[str], placement: Mapping[int, str]) -> dict[str, str]:
+    """The ranks on each host; those of the job come first, and are there without ranks, too."""
+    ranks: dict[str, list[int]] = {host: [] for host in hosts}
+    for rank, host in placement.items():
+        ranks.setdefault(host, []).append(rank)
+    return {host: units.ranges(found) for host, found in ranks.items()}
+
+
 def block(title: str, text: str) -> None:
     """Lines under a heading, if there are any."""
     if text.strip():

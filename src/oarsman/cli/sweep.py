@@ -35,11 +35,9 @@ command = family(
 )
 
 
-def _sweeps(session: Session) -> list[tuple[str, str | None]]:
-    return [(short(view.key), view.state) for view in session.run(session.service.sweeps(session.scope))]
-
-
-_complete = options.completing(_sweeps)
+_complete = options.completing(
+    lambda session: [(short(view.key), view.state) for view in session.run(session.service.sweeps(session.scope))]
+)
 _name = click.argument("name", metavar="NAME", shell_complete=_complete)
 _names = click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)
 _WAIT = t("Whether to wait for the end; without, only what may start now is handed in.")

@@ -20,7 +20,7 @@ import click
 from oarsman import names
 from oarsman.cli import documents, inputs, render
 from oarsman.cli.foreground import Signals
-from oarsman.cli.inputs import JobInput, current_folder
+from oarsman.cli.inputs import JobInput
 from oarsman.cli.session import Session, short
 from oarsman.cli.text import note, t
 from oarsman.cli.waiting import StatusLine
@@ -45,6 +45,8 @@ _ASK_AGAIN_SECONDS = 10.0
 def in_the_foreground(session: Session, wanted: SweepSpec | str, *, wait: bool, output: str | None) -> int:
     """Begin a sweep, or go on with the one of that key. The exit code: 0 if every point succeeded (or could be handed
     in, for those who do not wait)."""
+    from oarsman.client.places import current_folder
+
     drive: Drive | ServerDrive
     if session.remote is None:
         current_folder()
@@ -183,33 +185,23 @@ class ServerDrive:
     async def run(self, *, to_the_end: bool, seeing: Callable[[], object]) -> None:
         import asyncio
 
+        from oarsman.portal import with_silences
         from oarsman.service.models import JobQuery
 
         self._running = asyncio.current_task()
         query = JobQuery(namespace=self.sweep.namespace, sweep=self.sweep.name)
         seeing()
-        async with aclosing(self._service.changes(query)) as changes:
-            coming = asyncio.ensure_future(anext(changes, None))
-            try:
-                while True:
-                    # A server that hands in no more points, because it cannot, changes no job with that: it is asked.
-                    if not (await asyncio.wait({coming}, timeout=_ASK_AGAIN_SECONDS))[0]:
-                        if await self._over():
-                            return
-                        continue
-                    if (change := coming.result()) is None:
-                        return
-                    coming = asyncio.ensure_future(anext(changes, None))
+        # A server that hands in no more points, because it cannot, changes no job with that: it is asked.
+        async with aclosing(with_silences(self._service.changes(query), _ASK_AGAIN_SECONDS)) as changes:
+            async for change in changes:
+                if change is not None:
                     if (row := change.changed) is not None:
                         self._see(row.name, row.state)
                     elif change.removed is not None:
                         self._see(change.removed.partition("/")[2], None)
                     seeing()
-                    if await self._over():
-                        return
-            finally:
-                coming.cancel()
-                await asyncio.wait({coming})
+                if await self._over():
+                    return
 
     def _see(self, name: str, state: str | None) -> None:
         index = index_of(self.sweep.name, name)

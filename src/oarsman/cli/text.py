@@ -74,17 +74,6 @@ def wrap(text: str, columns: int) -> list[str]:
     return [*lines, line.rstrip()] if line.strip() else lines
 
 
-def ranges(numbers: list[int]) -> str:
-    """Numbers as people write them: 0-3, 7."""
-    groups: list[list[int]] = []
-    for number in sorted(numbers):
-        if groups and number == groups[-1][-1] + 1:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return ", ".join(str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups)
-
-
 # -- times and durations, as people write and read them ------------------------------------------------
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")

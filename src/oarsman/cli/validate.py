@@ -40,21 +40,13 @@ class Verdict:
 @options.output("json", "yaml")
 def validate_verb(session: Session, files: tuple[str, ...], output: str | None) -> int:
     verdicts = [examine(path) for path in files]
+    valid = not any(verdict.problems for verdict in verdicts)
     if output:
-        documents.emit(
-            {
-                "valid": not any(verdict.problems for verdict in verdicts),
-                "files": [
-                    {"source": v.source, "jobs": v.jobs, "problems": [asdict(problem) for problem in v.problems]}
-                    for v in verdicts
-                ],
-            },
-            output,
-        )
+        documents.emit({"valid": valid, "files": [asdict(verdict) for verdict in verdicts]}, output)
     else:
         for verdict in verdicts:
             _show(verdict, session)
-    return INVALID if any(verdict.problems for verdict in verdicts) else 0
+    return 0 if valid else INVALID
 
 
 def examine(path: str) -> Verdict:

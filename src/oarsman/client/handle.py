@@ -141,42 +141,33 @@ class AsyncJobHandle(SeenJob):
             return self._tail(only, tail, follow)
         return self._followed(only, None) if follow else self._until_now(only)
 
-    async def _pages_upwards(self, only: LogFilter, limit: int) -> AsyncGenerator[LogPageView, None]:
-        page = await self._service.log(self.key, only, limit=limit)
-        yield page
-        while page.before is not None:
+    async def _last(self, only: LogFilter, count: int) -> tuple[Sequence[LogLineView], LogPageView]:
+        """The last lines, and the page that ends with them. A page of a search may be short and have one before."""
+        limit = min(max(count, 1), _PAGE)
+        end = page = await self._service.log(self.key, only, limit=limit)
+        found = list(page.lines)
+        while len(found) < count and page.before is not None:
             page = await self._service.log(self.key, only, before=page.before, limit=limit)
-            yield page
+            found[:0] = page.lines
+        return found[max(len(found) - count, 0) :], end
 
     async def _tail(self, only: LogFilter, count: int, follow: bool) -> AsyncGenerator[Sequence[LogLineView], None]:
-        pages: list[LogPageView] = []
-        async with aclosing(self._pages_upwards(only, min(max(count, 1), _PAGE))) as upwards:
-            async for page in upwards:
-                pages.append(page)
-                if sum(len(read.lines) for read in pages) >= count:
-                    break
-        found = [line for page in reversed(pages) for line in page.lines]
-        yield found[max(len(found) - count, 0) :]
+        found, end = await self._last(only, count)
+        yield found
         if follow:
-            async with aclosing(self._followed(job_view.pinned(only, pages[0]), pages[0].after)) as blocks:
+            async with aclosing(self._followed(job_view.pinned(only, end), end.after)) as blocks:
                 async for lines in blocks:
                     yield lines
 
     async def _until_now(self, only: LogFilter) -> AsyncGenerator[Sequence[LogLineView], None]:
         """From the beginning up to the line that is the last one at this moment."""
-        last: LogPageView | None = None
-        async with aclosing(self._pages_upwards(only, 1)) as upwards:
-            async for page in upwards:
-                if page.lines:
-                    last = page
-                    break
-        if last is None:
+        last, page = await self._last(only, 1)
+        if not last:
             return
-        end = last.lines[-1].after
-        async with aclosing(self._followed(job_view.pinned(only, last), None)) as blocks:
+        async with aclosing(self._followed(job_view.pinned(only, page), None)) as blocks:
             async for lines in blocks:
                 for count, line in enumerate(lines, 1):
-                    if line.after == end:
+                    if line.after == last[-1].after:
                         yield lines[:count]
                         return
                 yield lines

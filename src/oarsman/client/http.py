@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, TypeVar
@@ -42,9 +42,9 @@ _BY_STATUS: dict[int, type[errors.OarsmanError]] = {
     501: errors.UnsupportedError,
     **dict.fromkeys(_PASSING, errors.RetryableError),
 }
-
-
 _PARTICULAR = (errors.ManifestError, errors.ThrottledError, errors.JobFailed)  # made otherwise, or never by a server
+_ERRORS = (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.OarsmanError))
+_BY_CODE = {kind.code: kind for kind in _ERRORS if kind not in _PARTICULAR}
 
 
 class Again(Exception):
@@ -179,25 +179,13 @@ def error_from(problem: ProblemDetails) -> errors.OarsmanError:
     fallback = errors.UserError if 400 <= problem.status < 500 else errors.TerminalError
     if problem.code == errors.ThrottledError.code:
         return errors.ThrottledError(problem.detail or problem.title, retry_after=1.0, hint=problem.hint)
-    kind = _kinds().get(problem.code) or _BY_STATUS.get(problem.status, fallback)
+    kind = _BY_CODE.get(problem.code) or _BY_STATUS.get(problem.status, fallback)
     message, where, hint = problem.detail or problem.title, problem.field, problem.hint
     if problem.errors:
         first = problem.errors[0]
         message = message if first.message in message else f"{message}: {first.message}"
         where, hint = where or first.field or None, hint or first.hint
     return kind(message, field=where, hint=hint)
-
-
-def _kinds() -> dict[str, type[errors.OarsmanError]]:
-    """Errors by code."""
-    return {kind.code: kind for kind in _family(errors.OarsmanError) if kind not in _PARTICULAR}
-
-
-def _family(kind: type[errors.OarsmanError]) -> Iterator[type[errors.OarsmanError]]:
-    if kind.__module__ == errors.__name__:
-        yield kind
-    for child in kind.__subclasses__():
-        yield from _family(child)
 
 
 def trouble(error: httpx.HTTPError, url: str, unsure: str = "") -> errors.OarsmanError | Again:

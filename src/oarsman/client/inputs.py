@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from oarsman.client.mpijob import MPIJob
+from oarsman.client.mpijob import MPIJob, text_of
 from oarsman.client.places import current_folder
-from oarsman.errors import UsageError, UserError
-from oarsman.manifest import to_yaml
+from oarsman.errors import UsageError
 from oarsman.service.models import Create, EnvironmentSpec, SweepSpec, Value
 
 Wanted = MPIJob | Mapping[str, Any] | Sequence[str] | str | os.PathLike[str]
@@ -35,11 +34,8 @@ def create(
     if isinstance(environment, str):  # the name of one, as MPIJob takes it
         changes, environment = {**changes, "environment": environment}, None
     text, job = _text_or_job(wanted, changes)
-    if job is None and (namespace or changes):
-        job = MPIJob.from_yaml(text)
-    if job is not None:
-        job = job.changed(**changes) if changes and not _command(wanted) else job
-        job = job.placed(namespace)
+    if namespace:
+        job = (job or MPIJob.from_yaml(text)).placed(namespace)
     variables = dict(os.environ) if here and environment is None else dict(environment or {})
     place = current_folder() if here and folder is None else folder
     return Create(
@@ -52,20 +48,15 @@ def create(
 
 
 def _text_or_job(wanted: Wanted, changes: Mapping[str, Any]) -> tuple[str, MPIJob | None]:
-    """Text stays text where it can: then a mistake is reported with its line."""
-    if isinstance(wanted, MPIJob):
-        return "", wanted
-    if isinstance(wanted, Mapping):
-        return "", MPIJob.from_dict(wanted)
+    """With the changes. Text stays text where it can: then a mistake is reported with its line."""
+    if isinstance(wanted, MPIJob | Mapping):
+        job = MPIJob.from_dict(wanted) if isinstance(wanted, Mapping) else wanted
+        return "", job.changed(**changes)
     if words := _command(wanted):
         return "", MPIJob(changes.get("name"), command=words, **{k: v for k, v in changes.items() if k != "name"})
-    if isinstance(wanted, str) and not _names_a_file(wanted):
-        return wanted, None
-    path = Path(os.fspath(wanted))  # type: ignore[arg-type]  # neither words nor text: a path
-    try:
-        return path.read_text("utf-8"), None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}", hint="a manifest is a YAML file") from error
+    is_text = isinstance(wanted, str) and not _names_a_file(wanted)
+    text = str(wanted) if is_text else text_of(Path(os.fspath(wanted)))  # type: ignore[arg-type]  # no words: a path
+    return text, MPIJob.from_yaml(text).changed(**changes) if changes else None
 
 
 def _command(wanted: Wanted) -> list[str]:
@@ -89,13 +80,8 @@ def _names_a_file(text: str) -> bool:
 
 def sweep_manifest(wanted: Wanted, changes: Mapping[str, Any]) -> str:
     """The text of a manifest with placeholders. Text stays as it is: a placeholder may stand where a number belongs."""
-    if isinstance(wanted, Mapping) and not changes:
-        return to_yaml([dict(wanted)])
     text, job = _text_or_job(wanted, changes)
-    if job is None and not changes:
-        return text
-    job = job or MPIJob.from_yaml(text)
-    return (job.changed(**changes) if changes and not _command(wanted) else job).to_yaml()
+    return text if job is None else job.to_yaml()
 
 
 def sweep_spec(**given: Any) -> SweepSpec:
@@ -104,16 +90,9 @@ def sweep_spec(**given: Any) -> SweepSpec:
 
 def environment_spec(name: str, requirements: str | Path | Sequence[str], more: Mapping[str, Any]) -> EnvironmentSpec:
     if isinstance(requirements, Path):
-        requirements = requirements_in(requirements)
+        requirements = text_of(requirements, field="requirements")
     text = requirements if isinstance(requirements, str) else "\n".join(requirements)
     return valid(EnvironmentSpec, {"name": name, "requirements": text, **more})
-
-
-def requirements_in(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}", field="requirements") from error
 
 
 def valid(model: type[V], given: Mapping[str, Any], *, depth: int = 2) -> V:

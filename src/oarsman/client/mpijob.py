@@ -32,30 +32,12 @@ if TYPE_CHECKING:
     from oarsman.service.models import PreviewView
 
 Volumes = Mapping[str, str | Mapping[str, Any]]
-# What a job can be changed by, and the field of a document that is.
-_CHANGES = {
-    "name": "name",
-    "namespace": "namespace",
-    "image": "image",
-    "workers": "workers",
-    "slots": "slots",
-    "command": "command",
-    "env": "env",
-    "cpus": "worker_cpu",
-    "memory": "worker_memory",
-    "gpus": "worker_gpu",
-    "clean_pod_policy": "clean_policy",
-    "backoff_limit": "retries",
-    "deadline": "deadline",
-    "ttl": "ttl",
-    "labels": "labels",
-    "annotations": "annotations",
-    "volumes": "volumes",
-    "priority": "priority",
-    "queue": "queue",
-    "environment": "environment",
-    "install": "install",
-}
+# What a job can be changed by, and the fields of a document that are called otherwise.
+_CHANGES = ["name", "namespace", "image", "workers", "slots", "command", "env", "cpus", "memory", "gpus"]
+_CHANGES += ["clean_pod_policy", "backoff_limit", "deadline", "ttl", "labels", "annotations", "volumes", "priority"]
+_CHANGES += ["queue", "environment", "install"]
+_CALLED = {"cpus": "worker_cpu", "memory": "worker_memory", "gpus": "worker_gpu"}
+_CALLED |= {"clean_pod_policy": "clean_policy", "backoff_limit": "retries"}
 _OF_WORKERS = ("workers", "cpus", "memory", "gpus")
 _LONGEST = 100_000  # characters; the kernel takes no longer word in a command
 
@@ -158,7 +140,7 @@ class MPIJob:
     def from_yaml(cls, source: str | os.PathLike[str]) -> MPIJob:
         """The one job of a text, or of a file. Raises ManifestError with every problem and its place."""
         is_text = isinstance(source, str) and ("\n" in source or not source.endswith((".yaml", ".yml", ".json")))
-        text, where = (str(source), "<manifest>") if is_text else _read(Path(source))
+        text, where = (str(source), "<manifest>") if is_text else (text_of(Path(source)), str(Path(source)))
         found = manifest.documents(text, where)
         if len(found) != 1:
             raise UsageError(f"{where} holds {len(found)} jobs, not one", hint="client.submit them one by one")
@@ -269,7 +251,7 @@ def _write(document: Document, field: str, value: Any) -> None:
     if field == "command":
         value = _launch_line(document, value)
         FIELDS["args"].write(document, None)
-    FIELDS[_CHANGES[field]].write(document, value)
+    FIELDS[_CALLED.get(field, field)].write(document, value)
 
 
 def _launch_line(document: Document, command: Sequence[str]) -> list[str]:
@@ -309,11 +291,11 @@ def _merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[st
     return patch
 
 
-def _read(path: Path) -> tuple[str, str]:
+def text_of(path: Path, **more: str) -> str:
     try:
-        return path.read_text("utf-8"), str(path)
+        return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}", hint="a manifest is a YAML file") from error
+        raise UserError(f"{path} cannot be read: {error}", **(more or {"hint": "a manifest is a YAML file"})) from error
 
 
 # -- a function as a program that every rank runs ------------------------------------------------------

@@ -7,11 +7,11 @@ shown instead of obeyed. Nothing here needs IPython; it is used where it is alre
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from html import escape
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from oarsman.manifest.problems import visible
 from oarsman.service.models import CauseView, HostView, JobSummary, JobView, QueueEntry, SweepPoint, SweepView
@@ -63,23 +63,8 @@ def _state(state: str) -> str:
 
 
 def jobs_html(rows: Sequence[JobSummary], total: int) -> str:
-    head = ("job", "state", "workers", "ranks", "owner", "created", "took", "why")
-    table = _table(head, (_row(row) for row in rows))
     more = f"<p>and {total - len(rows)} more</p>" if total > len(rows) else ""
-    return table + more if rows else "<p>no jobs</p>"
-
-
-def _row(row: JobSummary) -> Sequence[str]:
-    return (
-        escape(row.key),
-        _state(row.state),
-        f"{row.workers_ready}/{row.workers}",
-        "" if row.ranks is None else str(row.ranks),
-        escape(row.owner),
-        f"{row.created:%Y-%m-%d %H:%M}",
-        _took(row),
-        escape(row.cause or row.message),
-    )
+    return _listed(_COLUMNS[JobSummary], rows) + more if rows else "<p>no jobs</p>"
 
 
 def job_html(key: str, summary: JobSummary | None, job: JobView | None) -> str:
@@ -95,17 +80,14 @@ def job_html(key: str, summary: JobSummary | None, job: JobView | None) -> str:
 
 
 def cause_html(cause: CauseView) -> str:
-    where = ", ".join(
-        word
-        for word in (
-            f"rank {cause.rank}" if cause.rank is not None else "",
-            cause.host or "",
-            f"exit code {cause.exit_code}" if cause.exit_code is not None else "",
-            f"signal {cause.signal}" if cause.signal is not None else "",
-            "memory limit hit" if cause.memory_limit_hit else "",
-        )
-        if word
-    )
+    facts = {
+        "rank {}": cause.rank,
+        "{}": cause.host or None,
+        "exit code {}": cause.exit_code,
+        "signal {}": cause.signal,
+    }
+    words = [text.format(value) for text, value in facts.items() if value is not None]
+    where = ", ".join([*words, "memory limit hit"] if cause.memory_limit_hit else words)
     said = "\n".join(visible(line) for line in cause.last_lines)
     return (
         "<div style='border-left:4px solid #c62828;padding-left:8px'>"
@@ -114,29 +96,6 @@ def cause_html(cause: CauseView) -> str:
         + (f"<pre>{escape(said)}</pre>" if said else "")
         + (f"<p>{escape(cause.hint)}</p>" if cause.hint else "")
         + "</div>"
-    )
-
-
-def _host_row(host: HostView) -> Sequence[str]:
-    state = escape(f"{host.state}: {host.message}" if host.message else host.state)
-    return (
-        escape(host.name),
-        state,
-        f"{units.number(host.held.cpus)} of {units.number(host.total.cpus)}",
-        f"{units.size(host.held.memory_bytes)} of {units.size(host.total.memory_bytes)}",
-        f"{host.held.gpus} of {host.total.gpus}",
-        escape(", ".join(h.key for h in host.holdings)),
-    )
-
-
-def _queue_row(entry: QueueEntry) -> Sequence[str]:
-    return (
-        str(entry.position),
-        escape(entry.key),
-        str(entry.priority),
-        escape(entry.owner),
-        units.age(entry.since, datetime.now(UTC)),
-        escape(entry.reason),
     )
 
 
@@ -164,52 +123,58 @@ def _point_row(view: SweepView, point: SweepPoint) -> Sequence[str]:
     return (str(point.index), *values, _state(point.state), metric, took, escape(point.cause))
 
 
-def _sweep_row(view: SweepView) -> Sequence[str]:
-    return (
-        escape(view.key),
-        _state(view.state),
-        str(view.total),
-        escape(_counts(view)),
-        escape(view.owner),
-        f"{view.created:%Y-%m-%d %H:%M}",
-    )
+# What a row shows of each kind of thing, by the heads of the columns.
+_COLUMNS: dict[type, dict[str, Callable[[Any], str]]] = {
+    JobSummary: {
+        "job": lambda row: escape(row.key),
+        "state": lambda row: _state(row.state),
+        "workers": lambda row: f"{row.workers_ready}/{row.workers}",
+        "ranks": lambda row: "" if row.ranks is None else str(row.ranks),
+        "owner": lambda row: escape(row.owner),
+        "created": lambda row: f"{row.created:%Y-%m-%d %H:%M}",
+        "took": _took,
+        "why": lambda row: escape(row.cause or row.message),
+    },
+    HostView: {
+        "host": lambda host: escape(host.name),
+        "state": lambda host: escape(f"{host.state}: {host.message}" if host.message else host.state),
+        "CPUs held": lambda host: f"{units.number(host.held.cpus)} of {units.number(host.total.cpus)}",
+        "memory held": lambda host: f"{units.size(host.held.memory_bytes)} of {units.size(host.total.memory_bytes)}",
+        "GPUs held": lambda host: f"{host.held.gpus} of {host.total.gpus}",
+        "jobs": lambda host: escape(", ".join(held.key for held in host.holdings)),
+    },
+    QueueEntry: {
+        "place": lambda entry: str(entry.position),
+        "job": lambda entry: escape(entry.key),
+        "priority": lambda entry: str(entry.priority),
+        "owner": lambda entry: escape(entry.owner),
+        "waits": lambda entry: units.age(entry.since, datetime.now(UTC)),
+        "why": lambda entry: escape(entry.reason),
+    },
+    SweepView: {
+        "sweep": lambda view: escape(view.key),
+        "state": lambda view: _state(view.state),
+        "points": lambda view: str(view.total),
+        "states": lambda view: escape(_counts(view)),
+        "owner": lambda view: escape(view.owner),
+        "created": lambda view: f"{view.created:%Y-%m-%d %H:%M}",
+    },
+}
 
 
-class Table(Sequence[T]):
+def _listed(columns: Mapping[str, Callable[[Any], str]], found: Iterable[object]) -> str:
+    return _table(list(columns), ([cell(one) for cell in columns.values()] for one in found))
+
+
+class Table(list[T]):
     """A list that a notebook shows as a table."""
 
-    def __init__(self, items: Iterable[T]) -> None:
-        self._items = tuple(items)
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[T]: ...
-    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
-        return self._items[index]
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __eq__(self, other: object) -> bool:
-        return self._items == tuple(other) if isinstance(other, Sequence) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]  # as for any list
-
     def __repr__(self) -> str:
-        return "\n".join(visible(repr(item)) for item in self._items) or "nothing"
+        return "\n".join(visible(repr(item)) for item in self) or "nothing"
 
     def _repr_html_(self) -> str:
-        hosts = [item for item in self._items if isinstance(item, HostView)]
-        if hosts:
-            return _table(("host", "state", "CPUs held", "memory held", "GPUs held", "jobs"), map(_host_row, hosts))
-        waiting = [item for item in self._items if isinstance(item, QueueEntry)]
-        if waiting:
-            return _table(("place", "job", "priority", "owner", "waits", "why"), map(_queue_row, waiting))
-        sweeps = [item for item in self._items if isinstance(item, SweepView)]
-        if sweeps:
-            return _table(("sweep", "state", "points", "states", "owner", "created"), map(_sweep_row, sweeps))
-        return f"<pre>{escape(repr(self))}</pre>"
+        columns = _COLUMNS.get(type(self[0])) if self else None
+        return f"<pre>{escape(repr(self))}</pre>" if columns is None else _listed(columns, self)
 
 
 # -- progress ---------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from oarsman.errors import UsageError, UserError
+from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
     from oarsman.service.contract import Service
@@ -17,7 +18,7 @@ def current_folder() -> Path:
     try:
         return Path.cwd()
     except OSError as error:
-        raise UserError("the current folder is gone", hint="change to a folder that exists") from error
+        raise UserError(Text("the current folder is gone"), hint=Text("change to a folder that exists")) from error
 
 
 def in_this_process(

@@ -15,19 +15,7 @@ from oarsman.service.models import Template
 from oarsman.text.catalogue import N_
 
 Document = dict[str, Any]
-_SERVERS_OWN = (
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "managedFields",
-    "ownerReferences",
-    "finalizers",
-    "clusterName",
-)
+_OF_ANOTHER_JOB = names.SERVERS_OWN | {"finalizers"}
 _OF_ANOTHER_RUN = (
     names.ANNOTATION_STOP,
     names.ANNOTATION_ATTEMPT,
@@ -48,7 +36,7 @@ def as_given(document: Mapping[str, Any]) -> Document:
 def for_another_run(document: Mapping[str, Any]) -> Document:
     """A copy that can be submitted: what was true of the first run alone is not in it."""
     fresh = copy.deepcopy(as_given(document))
-    metadata = fresh["metadata"] = {k: v for k, v in fresh["metadata"].items() if k not in _SERVERS_OWN}
+    metadata = fresh["metadata"] = {k: v for k, v in fresh["metadata"].items() if k not in _OF_ANOTHER_JOB}
     annotations = metadata.pop("annotations", None) or {}
     if kept := {name: value for name, value in annotations.items() if name not in _OF_ANOTHER_RUN}:
         metadata["annotations"] = kept

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from oarsman.backends.base import Backend
 from oarsman.errors import NotFoundError
 from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted
-from oarsman.service.job_index import job_there
+from oarsman.service.job_index import if_there
 from oarsman.service.models import BuildLogView, EnvironmentSpec, EnvironmentView, Identity
 from oarsman.service.rights import Action, may, require
 
@@ -64,5 +64,5 @@ class EnvironmentService:
         """Jobs that the caller may not see do not exist for it, here as elsewhere."""
         if may(self.identity, Action.SEE):
             return True
-        job = await job_there(self._jobs, key)
+        job = await if_there(self._jobs.get(key))
         return job is not None and may(self.identity, Action.SEE, job.owner)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from bisect import bisect_left, insort
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -30,10 +30,10 @@ _MOST_MADE = 256
 T = TypeVar("T")
 
 
-async def job_there(jobs: Backend, key: str) -> JobRecord | None:
-    """The job; None: there is none of that name."""
+async def if_there(asked: Awaitable[T]) -> T | None:
+    """What is asked for; None: there is no such thing."""
     with suppress(NotFoundError):
-        return await jobs.get(key)
+        return await asked
     return None
 
 

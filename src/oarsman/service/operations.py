@@ -23,7 +23,7 @@ from oarsman.text.sentence import Text
 
 F = TypeVar("F", bound=Callable[..., Any])
 Arguments = Mapping[str, Any]  # by name, as the method takes them
-_ONE_OF = {"states": "state", "ranks": "rank", "workers": "worker"}  # a parameter that may be given more than once
+ONE_OF = {"states": "state", "ranks": "rank", "workers": "worker"}  # a parameter that may be given more than once
 _NOTHING: tuple[Any, ...] = (None, "", (), [], False)
 
 
@@ -196,7 +196,7 @@ def _plain(value: BaseModel) -> Any:
 def _parameters(name: str, value: Any) -> Mapping[str, Any]:
     if isinstance(value, BaseModel):
         found = value.model_dump(exclude_defaults=True)
-        return {_ONE_OF.get(name, name): one for name, one in found.items() if one not in _NOTHING}
+        return {ONE_OF.get(name, name): one for name, one in found.items() if one not in _NOTHING}
     if isinstance(value, datetime):
         value = value.isoformat()
     return {name: value} if value not in _NOTHING else {}

@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine
 from oarsman.errors import OarsmanError, UsageError
-from oarsman.service import views
-from oarsman.service.models import (
-    ALL_LINES,
-    Attention,
-    EventView,
-    HostUsageView,
-    LogFilter,
-    LogPageView,
-    Progress,
-    UsagePoint,
-)
+from oarsman.service import models, views
 from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
@@ -39,19 +29,19 @@ class OutputService:
         async def _seen(self, key: str) -> JobRecord: ...
         async def _may_see(self, key: str) -> None: ...
 
-    async def events(self, key: str) -> Sequence[EventView]:
+    async def events(self, key: str) -> Sequence[models.EventView]:
         await self._may_see(key)
-        return [EventView.of(found) for found in await self._jobs.events(key)]
+        return [models.EventView.of(found) for found in await self._jobs.events(key)]
 
     async def log(
         self,
         key: str,
-        only: LogFilter = ALL_LINES,
+        only: models.LogFilter = models.ALL_LINES,
         *,
         after: str | None = None,
         before: str | None = None,
         limit: int = 500,
-    ) -> LogPageView:
+    ) -> models.LogPageView:
         if after is not None and before is not None:
             raise UsageError(Text("lines come after a place or before one, not both"), field="before")
         await self._may_see(key)
@@ -62,8 +52,8 @@ class OutputService:
         )
 
     async def follow_log(
-        self, key: str, only: LogFilter = ALL_LINES, *, after: str | None = None
-    ) -> AsyncGenerator[LogPageView, None]:
+        self, key: str, only: models.LogFilter = models.ALL_LINES, *, after: str | None = None
+    ) -> AsyncGenerator[models.LogPageView, None]:
         await self._may_see(key)
         async with aclosing(self._jobs.log_follow(key, views.log_query(only), after=after)) as pages:
             async for page in pages:
@@ -73,7 +63,7 @@ class OutputService:
     async def lines(
         self,
         key: str,
-        only: LogFilter = ALL_LINES,
+        only: models.LogFilter = models.ALL_LINES,
         *,
         since: datetime | None = None,
         tail: int | None = None,
@@ -86,7 +76,7 @@ class OutputService:
             async for lines in blocks:
                 yield lines
 
-    async def download_log(self, key: str, only: LogFilter = ALL_LINES) -> AsyncGenerator[bytes, None]:
+    async def download_log(self, key: str, only: models.LogFilter = models.ALL_LINES) -> AsyncGenerator[bytes, None]:
         """Plain text: time, rank and the line, for people and their tools."""
         await self._may_see(key)
         async with aclosing(self._jobs.logs(key, views.log_query(only))) as blocks:
@@ -97,27 +87,27 @@ class OutputService:
                 )
                 yield "".join(said).encode("utf-8", "replace")
 
-    async def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]:
+    async def usage(self, key: str, *, since: datetime | None = None) -> Sequence[models.UsagePoint]:
         await self._may_see(key)
         if since is not None and since.tzinfo is None:  # a time that mentions no zone is meant in UTC
             since = since.replace(tzinfo=UTC)
-        return [UsagePoint.of(sample) for sample in await self._jobs.usage_series(key, since=since)]
+        return [models.UsagePoint.of(sample) for sample in await self._jobs.usage_series(key, since=since)]
 
-    async def usage_now(self, key: str) -> Sequence[HostUsageView]:
+    async def usage_now(self, key: str) -> Sequence[models.HostUsageView]:
         await self._may_see(key)
-        return [HostUsageView.of(found) for found in await self._jobs.usage(key)]
+        return [models.HostUsageView.of(found) for found in await self._jobs.usage(key)]
 
-    async def attention(self, key: str) -> Attention:
+    async def attention(self, key: str) -> models.Attention:
         record, jobs = await self._seen(key), self._jobs
         if record.status.finished:
             left = await _if_known(jobs.workers_left(record.job)) if isinstance(jobs, KeepsWorkers) else None
-            return Attention(workers_left=left or 0)
+            return models.Attention(workers_left=left or 0)
         if not isinstance(jobs, HasOperator):
-            return Attention()
+            return models.Attention()
         served = await _if_known(jobs.served(record.job.namespace))
-        return Attention(silence=await _if_known(jobs.silence(key)), served=served)
+        return models.Attention(silence=await _if_known(jobs.silence(key)), served=served)
 
-    async def progress(self, key: str) -> Progress:
+    async def progress(self, key: str) -> models.Progress:
         if self._progress is None:
             from oarsman.service.progress import ProgressKept  # late: it looks for many things in a log
 

@@ -23,7 +23,7 @@ from oarsman.manifest import job_from_document, to_yaml
 from oarsman.service import documents, listing, models, preview, views
 from oarsman.service.documents import for_another_run, merged
 from oarsman.service.environments import EnvironmentService
-from oarsman.service.job_index import JobIndex, Rows, RowsRead, job_there
+from oarsman.service.job_index import JobIndex, Rows, RowsRead, if_there
 from oarsman.service.listing import ToldJobs, glance
 from oarsman.service.output import OutputService
 from oarsman.service.preview import copies
@@ -165,15 +165,10 @@ class JobService(OutputService, EnvironmentService, SweepService):
         page = listing.page(rows, query, self.sees)
         if not query.documents:
             return page
-        records = {row.key: known.get(row.key) or await self._gone_or_seen(row.key) for row in page.items}
+        records = {row.key: known.get(row.key) or await if_there(self._seen(row.key)) for row in page.items}
         there = {key: views.document(record) for key, record in records.items() if record is not None}
         items = [row for row in page.items if row.key in there]
         return page.model_copy(update={"items": items, "documents": [there[row.key] for row in items]})
-
-    async def _gone_or_seen(self, key: str) -> JobRecord | None:
-        with suppress(NotFoundError):
-            return await self._seen(key)
-        return None
 
     async def facets(self) -> listing.Facets:
         return listing.facets(await self._rows(), self.sees, self._viewer)
@@ -184,7 +179,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
     async def create(self, wanted: models.Create) -> models.JobView:
         require(self.identity, Action.CREATE)
         document = preview.one_document(wanted)
-        there = await job_there(self._jobs, self._key_of(document)) if wanted.replace else None
+        there = await if_there(self._jobs.get(self._key_of(document))) if wanted.replace else None
         if there is not None and not may(self.identity, Action.CHANGE, there.owner):
             raise ConflictError(
                 Text("there is a job {key} already", key=there.job.key),
@@ -291,7 +286,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         """Somebody may be quicker; then the next name is tried."""
         for copy in copies(name):
             document["metadata"]["name"] = copy
-            if await job_there(self._jobs, self._key_of(document)) is not None:
+            if await if_there(self._jobs.get(self._key_of(document))) is not None:
                 continue
             with suppress(ConflictError):
                 return await self._submit(document, folder=folder)

@@ -23,7 +23,7 @@ from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanE
 from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, number_in, sweep_of
 from oarsman.manifest import job_from_document
 from oarsman.manifest.source import read
-from oarsman.service.job_index import job_there
+from oarsman.service.job_index import if_there
 from oarsman.status.words import ENDED, STOPPED, state
 from oarsman.text.sentence import Text
 
@@ -50,7 +50,7 @@ class SweepRunner:
     # -- finding -------------------------------------------------------------------------------------
     async def found(self, key: str) -> Sweep | None:
         """What its first job says; None where that job is gone, or is none of a sweep."""
-        first = await job_there(self._jobs, first_job(key))
+        first = await if_there(self._jobs.get(first_job(key)))
         return spec_of(first) if first is not None else None
 
     async def records(self, key: str) -> list[JobRecord]:
@@ -69,7 +69,7 @@ class SweepRunner:
         points = wanted.all_points()
         for index, parameters in enumerate(points):
             check_point(document_of(wanted, template, index, parameters), index, parameters)
-        first = await job_there(self._jobs, wanted.job_key(0))
+        first = await if_there(self._jobs.get(wanted.job_key(0)))
         there = spec_of(first) if first is not None else wanted
         if there is None or not there.same_as(wanted):
             raise ConflictError(
@@ -266,7 +266,7 @@ class Drive:
         index = index_of(self.sweep.name, name) if namespace == self.sweep.namespace else None
         if index is None or index not in self.states:
             return
-        if (record := await job_there(self._jobs, key)) is not None:
+        if (record := await if_there(self._jobs.get(key))) is not None:
             self._see(record)
             return
         del self.states[index]

@@ -20,7 +20,7 @@ from oarsman import names
 from oarsman.backends.base import Backend, JobRecord
 from oarsman.errors import ConflictError, NotFoundError, OarsmanError, RetryableError
 from oarsman.job.sweep import NOT_SUBMITTED, Sweep, index_of, pattern_of
-from oarsman.service.job_index import IndexEntry, JobIndex, Rows, job_there
+from oarsman.service.job_index import IndexEntry, JobIndex, Rows, if_there
 from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
 from oarsman.service.rights import Action, may, require
 from oarsman.status.words import ENDED, STOPPED
@@ -57,7 +57,7 @@ class Sweeping:
         """Of the sweep whose first job this is. Read once: it never changes."""
         if uid in self._known:
             return self._known[uid]
-        if (record := await job_there(jobs, key)) is None:
+        if (record := await if_there(jobs.get(key))) is None:
             return None
         from oarsman.service.sweep_runs import spec_of
 
@@ -220,7 +220,7 @@ class SweepService:
         """A sweep is what its first job says: nobody gets at one by a job that only calls itself a point of it."""
         from oarsman.service.sweep_runs import first_job
 
-        first = await job_there(self._jobs, first_job(key))
+        first = await if_there(self._jobs.get(first_job(key)))
         if first is not None and not may(self.identity, Action.CHANGE, first.owner):
             raise ConflictError(
                 Text("there is a sweep {key} already", key=key), field="name", hint=Text("give this one another name")
@@ -282,16 +282,9 @@ class SweepService:
 
 
 def sweep_of_spec(wanted: SweepSpec) -> Sweep:
-    return Sweep(
-        name=wanted.name,
-        namespace=wanted.namespace or "",
-        manifest=wanted.manifest,
-        grid={name: list(values) for name, values in wanted.grid.items()},
-        points=[dict(point) for point in wanted.points],
-        metric=wanted.metric,
-        retries=wanted.retries,
-        at_once=wanted.at_once,
-    )
+    grid = {name: list(values) for name, values in wanted.grid.items()}
+    points = [dict(point) for point in wanted.points]
+    return Sweep(**{**dict(wanted), "namespace": wanted.namespace or "", "grid": grid, "points": points})
 
 
 def _grouped(entries: Sequence[IndexEntry], sees: Visible) -> Mapping[str, Mapping[int, JobSummary]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from oarsman import names
-from oarsman.cli.text import ranges
+from oarsman.text import units
 
 from .machine import EVERY_MPI, Machine, mpi_folder, mpijob, python
 
@@ -339,7 +339,7 @@ def test_limits_of_a_job_are_those_of_the_shell_that_asked_for_it(machine: Machi
     [told] = [line for line in machine.ok("describe", "ranks").splitlines() if line.startswith("Limits")]
     assert told.split(maxsplit=1)[1] == f"nofile 777, stack 9.0 MiB, niceness 5, CPUs {last}"
     [unconfined] = seen("unconfined", shows)
-    assert unconfined.split()[2:] == ["0", ranges(cpus).replace(" ", "")]
+    assert unconfined.split()[2:] == ["0", units.ranges(cpus).replace(" ", "")]
     everything = {"resources": {"requests": {"cpu": str(len(cpus))}}}
     (machine.folder / "job.yaml").write_text(json.dumps(mpijob("big", shows, workers=1, worker=everything)))
     machine.ok("run", "job.yaml")  # the supervisor's one processor is not all there is to give

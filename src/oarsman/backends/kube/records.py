@@ -19,18 +19,6 @@ from oarsman.status.codec import from_wire
 
 Document = dict[str, Any]
 ENGINE = "kube"
-_SERVERS_OWN = (
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "managedFields",
-    "ownerReferences",
-    "clusterName",
-)
 _OF_ANOTHER_RUN = (names.ANNOTATION_STOP, names.ANNOTATION_ATTEMPT)
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -42,7 +30,7 @@ def resource_of(document: Mapping[str, Any]) -> Resource:
 
 def to_send(document: Mapping[str, Any], namespace: str, owner: str | None = None) -> Document:
     """The document as it is sent: without what another server, or another run, wrote into it."""
-    metadata = {name: value for name, value in dict(document["metadata"]).items() if name not in _SERVERS_OWN}
+    metadata = {name: value for name, value in dict(document["metadata"]).items() if name not in names.SERVERS_OWN}
     given = metadata.get("annotations") or {}
     annotations = {
         names.ANNOTATION_TAG_OUTPUT: "true",

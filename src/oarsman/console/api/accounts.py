@@ -14,19 +14,7 @@ from fastapi.responses import RedirectResponse
 from oarsman.console.api.problems import responses
 from oarsman.console.security.gate import Caller, Gate
 from oarsman.errors import ForbiddenError, UnauthenticatedError
-from oarsman.service.models import (
-    Account,
-    AccountChange,
-    AuditPage,
-    ClusterLogin,
-    Identity,
-    Login,
-    MadeToken,
-    NewAccount,
-    NewToken,
-    PasswordChange,
-    Token,
-)
+from oarsman.service import models
 from oarsman.service.rights import Action, may, require
 from oarsman.text.sentence import Text
 
@@ -48,16 +36,18 @@ router = APIRouter(prefix="/api/v1")
 once = APIRouter(include_in_schema=False)  # not of the API: people open it in a browser
 
 
-@router.post("/session", response_model=Identity, responses=responses(429), tags=["session"])
-def log_in(login: Login, request: Request, response: Response, gate: TheGate) -> Identity:
+@router.post("/session", responses=responses(429), tags=["session"])
+def log_in(login: models.Login, request: Request, response: Response, gate: TheGate) -> models.Identity:
     """Log in with name and password. The answer sets a cookie; programs had better use an API token."""
     identity, secret = gate.log_in(request, login.name, login.password)
     gate.give_cookie(response, secret)
     return identity
 
 
-@router.post("/session/cluster", response_model=Identity, responses=responses(429), tags=["session"])
-def log_in_to_cluster(login: ClusterLogin, request: Request, response: Response, gate: TheGate) -> Identity:
+@router.post("/session/cluster", responses=responses(429), tags=["session"])
+def log_in_to_cluster(
+    login: models.ClusterLogin, request: Request, response: Response, gate: TheGate
+) -> models.Identity:
     """Log in with one's own token for the cluster that this server shows. The answer sets a cookie."""
     identity, secret = gate.log_in_to_cluster(request, login.token)
     gate.give_cookie(response, secret)
@@ -71,14 +61,14 @@ def log_out(request: Request, response: Response, gate: TheGate) -> None:
     gate.take_cookie(response)
 
 
-@router.get("/me", response_model=Identity, responses=responses(), tags=["session"])
-def me(caller: TheCaller) -> Identity:
+@router.get("/me", responses=responses(), tags=["session"])
+def me(caller: TheCaller) -> models.Identity:
     """Whose the request is, and in which role."""
     return caller.identity
 
 
 @router.put("/me/password", status_code=204, response_class=Response, responses=responses(429), tags=["session"])
-def change_password(wanted: PasswordChange, request: Request, response: Response, gate: TheGate) -> None:
+def change_password(wanted: models.PasswordChange, request: Request, response: Response, gate: TheGate) -> None:
     """Change one's own password. The answer sets a new cookie; every other session of the account ends."""
     gate.give_cookie(response, gate.change_password(request, wanted.current, wanted.new))
 
@@ -108,15 +98,15 @@ def _in_person(caller: Caller) -> None:
         )
 
 
-@router.get("/accounts", response_model=list[Account], responses=responses(), tags=["accounts"])
-def accounts(caller: TheCaller, gate: TheGate) -> list[Account]:
+@router.get("/accounts", responses=responses(), tags=["accounts"])
+def accounts(caller: TheCaller, gate: TheGate) -> list[models.Account]:
     """All accounts, by name. For admins."""
     require(caller.identity, Action.ADMINISTER)
     return gate.store.accounts.all()
 
 
-@router.post("/accounts", status_code=201, response_model=Account, responses=responses(409, 429), tags=["accounts"])
-def add_account(wanted: NewAccount, caller: TheCaller, gate: TheGate) -> Account:
+@router.post("/accounts", status_code=201, responses=responses(409, 429), tags=["accounts"])
+def add_account(wanted: models.NewAccount, caller: TheCaller, gate: TheGate) -> models.Account:
     """Make an account. For admins."""
     require(caller.identity, Action.ADMINISTER)
     _in_person(caller)
@@ -127,8 +117,8 @@ def add_account(wanted: NewAccount, caller: TheCaller, gate: TheGate) -> Account
     return made
 
 
-@router.patch("/accounts/{name}", response_model=Account, responses=responses(404, 409, 429), tags=["accounts"])
-def change_account(name: AccountName, wanted: AccountChange, caller: TheCaller, gate: TheGate) -> Account:
+@router.patch("/accounts/{name}", responses=responses(404, 409, 429), tags=["accounts"])
+def change_account(name: AccountName, wanted: models.AccountChange, caller: TheCaller, gate: TheGate) -> models.Account:
     """Change role or password, disable or enable. A new password and being disabled end its sessions. For admins."""
     require(caller.identity, Action.ADMINISTER)
     if wanted.role is not None or wanted.password is not None or wanted.disabled is False:
@@ -151,7 +141,7 @@ def remove_account(name: AccountName, caller: TheCaller, gate: TheGate) -> None:
         _note(gate, caller, "remove account", name)
 
 
-def _said(wanted: AccountChange) -> str:
+def _said(wanted: models.AccountChange) -> str:
     words = [f"role {wanted.role.value}"] if wanted.role is not None else []
     if wanted.password is not None:
         words.append("new password")
@@ -160,22 +150,22 @@ def _said(wanted: AccountChange) -> str:
     return ", ".join(words) or "nothing"
 
 
-@router.get("/tokens", response_model=list[Token], responses=responses(), tags=["tokens"])
-def tokens(caller: TheCaller, gate: TheGate) -> list[Token]:
+@router.get("/tokens", responses=responses(), tags=["tokens"])
+def tokens(caller: TheCaller, gate: TheGate) -> list[models.Token]:
     """One's own tokens; an admin sees everybody's."""
     require(caller.identity, Action.TOKENS, caller.identity.name)
     return gate.store.tokens.all(_whose(caller))
 
 
-@router.post("/tokens", status_code=201, response_model=MadeToken, responses=responses(409), tags=["tokens"])
-def make_token(wanted: NewToken, caller: TheCaller, gate: TheGate) -> MadeToken:
+@router.post("/tokens", status_code=201, responses=responses(409), tags=["tokens"])
+def make_token(wanted: models.NewToken, caller: TheCaller, gate: TheGate) -> models.MadeToken:
     """Make a token for oneself. Its secret is in this answer and nowhere else."""
     require(caller.identity, Action.TOKENS, caller.identity.name)
     _in_person(caller)
     with gate.store.together():
         token, secret = gate.store.tokens.make(caller.identity.name, caller.account, note=wanted.note, days=wanted.days)
         _note(gate, caller, "make token", token.id)
-    return MadeToken(token=token, secret=secret)
+    return models.MadeToken(token=token, secret=secret)
 
 
 @router.delete("/tokens/{id}", status_code=204, response_class=Response, responses=responses(404), tags=["tokens"])
@@ -193,13 +183,13 @@ def _whose(caller: Caller) -> str | None:
     return None if may(caller.identity, Action.TOKENS) else caller.account
 
 
-@router.get("/audit", response_model=AuditPage, responses=responses(), tags=["audit"])
+@router.get("/audit", responses=responses(), tags=["audit"])
 def audit(
     caller: TheCaller,
     gate: TheGate,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$")] = None,
-) -> AuditPage:
+) -> models.AuditPage:
     """Who did what, newest first. For admins."""
     require(caller.identity, Action.ADMINISTER)
     return gate.store.audit.page(limit=limit, cursor=cursor)

@@ -50,19 +50,13 @@ def status_of(error: errors.OarsmanError) -> int:
 
 
 def details(error: errors.OarsmanError) -> ProblemDetails:
-    status = status_of(error)
-    found: Sequence[ProblemView] = ()
-    if isinstance(error, errors.ManifestError):
-        found = [ProblemView.of(problem) for problem in error.problems]
-    return ProblemDetails(
-        title=HTTPStatus(status).phrase,
-        status=status,
-        detail=views.encodable(error.message),
-        code=error.code,
-        field=error.field,
-        hint=error.hint,
-        errors=found,
-    )
+    found = error.problems if isinstance(error, errors.ManifestError) else ()
+    said = {"detail": views.encodable(error.message), "field": error.field, "hint": error.hint}
+    return _problem(status_of(error), error.code, **said, errors=[ProblemView.of(problem) for problem in found])
+
+
+def _problem(status: int, code: str, **more: Any) -> ProblemDetails:
+    return ProblemDetails(title=HTTPStatus(status).phrase, status=status, code=code, **more)
 
 
 def answer(problem: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
@@ -85,9 +79,8 @@ def answer_error(error: errors.OarsmanError) -> Response:
 
 def plain(status: int, detail: str = "", hint: str | None = None) -> ProblemDetails:
     """A problem that is about HTTP itself."""
-    phrase = HTTPStatus(status).phrase
-    code = _CODES.get(status, phrase.lower().replace(" ", "-"))
-    return ProblemDetails(title=phrase, status=status, detail=detail, code=code, hint=hint)
+    code = _CODES.get(status, HTTPStatus(status).phrase.lower().replace(" ", "-"))
+    return _problem(status, code, detail=detail, hint=hint)
 
 
 def invalid(found: Sequence[Any]) -> ProblemDetails:
@@ -95,14 +88,7 @@ def invalid(found: Sequence[Any]) -> ProblemDetails:
     wrong = [_field(dict(one)) for one in found]
     first = wrong[0]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    return ProblemDetails(
-        title=HTTPStatus(422).phrase,
-        status=422,
-        detail=f"{first.field}: {first.message}{more}",
-        code="invalid",
-        field=first.field,
-        errors=wrong,
-    )
+    return _problem(422, "invalid", detail=f"{first.field}: {first.message}{more}", field=first.field, errors=wrong)
 
 
 def _field(error: dict[str, Any]) -> ProblemView:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, FastAPI, Header, Path, Query, Response
+from fastapi import APIRouter, Body, FastAPI, Header, Path, Query, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic.fields import FieldInfo
@@ -22,67 +22,49 @@ from oarsman.errors import UsageError
 from oarsman.service import sweeps, views
 from oarsman.service.contract import Namespace, operations
 from oarsman.service.models import JobQuery, LogFilter, ProblemDetails
-from oarsman.service.operations import Arguments, Operation
+from oarsman.service.operations import ONE_OF, Arguments, Operation
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
 
 router = APIRouter(prefix=PREFIX)
 
 Word = Annotated[str | None, Query(max_length=253)]
+Search = Annotated[str | None, Query(max_length=1000)]
 Number = Annotated[int, Query(ge=0, le=10_000_000)]
 LastEvent = Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)]
 
 
-def query_of(
-    namespace: Word = None,
-    state: Annotated[list[str] | None, Query(max_length=20, description="May be given more than once.")] = None,
-    owner: Word = None,
-    engine: Word = None,
-    sweep: Annotated[str | None, Query(max_length=253, description="The points of this sweep.")] = None,
-    search: Annotated[str | None, Query(max_length=1000, description="In name, description, reason and cause.")] = None,
-    sort: Annotated[
-        str, Query(max_length=40, description="A field of JobSummary; -field: largest first.")
-    ] = "-created",
-    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
-    cursor: Annotated[str | None, Query(max_length=2000, description="`next` of the page before.")] = None,
-    documents: Annotated[bool, Query(description="Whole jobs as well, as Kubernetes would print them.")] = False,
-) -> JobQuery:
-    return JobQuery(
-        namespace=namespace,
-        states=state or (),
-        owner=owner,
-        engine=engine,
-        sweep=sweep,
-        search=search,
-        sort=sort,
-        limit=limit,
-        cursor=cursor,
-        documents=documents,
-    )
-
-
-def filter_of(
-    namespace: Word = None,
-    state: Annotated[list[str] | None, Query(max_length=20)] = None,
-    owner: Word = None,
-    engine: Word = None,
-    sweep: Word = None,
-    search: Annotated[str | None, Query(max_length=1000)] = None,
-) -> JobQuery:
-    return JobQuery(namespace=namespace, states=state or (), owner=owner, engine=engine, sweep=sweep, search=search)
-
-
-def only_of(
-    rank: Annotated[list[Number] | None, Query(max_length=1000, description="May be given more than once.")] = None,
-    worker: Annotated[list[Number] | None, Query(max_length=1000, description="May be given more than once.")] = None,
-    launcher: Annotated[bool, Query(description="Only what the launcher itself said.")] = False,
-    stream: Annotated[Literal["out", "err"] | None, Query()] = None,
-    search: Annotated[str | None, Query(max_length=1000, description="Case matters if it has a capital.")] = None,
-    attempt: Annotated[int | None, Query(ge=1, le=1_000_000, description="Default: the newest.")] = None,
-) -> LogFilter:
-    return LogFilter(
-        ranks=rank or (), workers=worker or (), launcher=launcher, stream=stream, search=search, attempt=attempt
-    )
+# What a JobQuery and a LogFilter are asked with: parameter -> type and default. Most are called as the fields are.
+_SEVERAL = "May be given more than once."
+_QUERY: dict[str, tuple[Any, Any]] = {
+    "namespace": (Word, None),
+    "state": (Annotated[list[str] | None, Query(max_length=20, description=_SEVERAL)], None),
+    "owner": (Word, None),
+    "engine": (Word, None),
+    "sweep": (Annotated[str | None, Query(max_length=253, description="The points of this sweep.")], None),
+    "search": (Annotated[Search, Query(description="In name, description, reason and cause.")], None),
+    "sort": (
+        Annotated[str, Query(max_length=40, description="A field of JobSummary; -field: largest first.")],
+        "-created",
+    ),
+    "limit": (Annotated[int, Query(ge=1, le=1000)], 50),
+    "cursor": (Annotated[str | None, Query(max_length=2000, description="`next` of the page before.")], None),
+    "documents": (Annotated[bool, Query(description="Whole jobs as well, as Kubernetes would print them.")], False),
+}
+_FILTER: dict[str, tuple[Any, Any]] = {
+    "namespace": (Word, None),
+    "state": (Annotated[list[str] | None, Query(max_length=20)], None),
+    **dict.fromkeys(("owner", "engine", "sweep"), (Word, None)),
+    "search": (Search, None),
+}
+_ONLY: dict[str, tuple[Any, Any]] = {
+    "rank": (Annotated[list[Number] | None, Query(max_length=1000, description=_SEVERAL)], None),
+    "worker": (Annotated[list[Number] | None, Query(max_length=1000, description=_SEVERAL)], None),
+    "launcher": (Annotated[bool, Query(description="Only what the launcher itself said.")], False),
+    "stream": (Annotated[Literal["out", "err"] | None, Query()], None),
+    "search": (Annotated[Search, Query(description="Case matters if it has a capital.")], None),
+    "attempt": (Annotated[int | None, Query(ge=1, le=1_000_000, description="Default: the newest.")], None),
+}
 
 
 def _signature(operation: Operation, extra: Mapping[str, tuple[Any, Any]]) -> inspect.Signature:
@@ -97,14 +79,11 @@ def _signature(operation: Operation, extra: Mapping[str, tuple[Any, Any]]) -> in
         found.append((operation.whole_body, Annotated[kinds[operation.whole_body], Body()], inspect.Parameter.empty))
     if operation.body is not None:
         found.append(("body", Annotated[operation.body, Body()], inspect.Parameter.empty))
-    for one in operation.query:
-        if one.annotation in (JobQuery, LogFilter):  # made of several parameters
-            of_jobs = filter_of if operation.streams else query_of
-            made = Depends(of_jobs if one.annotation is JobQuery else only_of)
-            found.append((one.name, Annotated[one.annotation, made], inspect.Parameter.empty))
-        else:
-            found.append((one.name, _placed(one.annotation, Query), one.default))
-    found += [(name, kind, default) for name, (kind, default) in extra.items()]
+    plain = [one for one in operation.query if one.annotation not in (JobQuery, LogFilter)]
+    found += [(one.name, _placed(one.annotation, Query), one.default) for one in plain]
+    asked = {JobQuery: _FILTER if operation.streams else _QUERY, LogFilter: _ONLY}
+    several = [asked[one.annotation] for one in operation.query if one.annotation in asked]
+    found += [(name, kind, default) for made in (*several, extra) for name, (kind, default) in made.items()]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Signature([inspect.Parameter(n, kind, annotation=a, default=d) for n, a, d in found])
 
@@ -123,6 +102,10 @@ def _arguments(operation: Operation, given: dict[str, Any]) -> Arguments:
         found["key"] = f"{given['namespace']}/{given['name']}"
     if operation.body is not None:
         found.update({name: getattr(given["body"], name) for name in operation.body.model_fields})
+    for one in operation.query:
+        if one.annotation in (JobQuery, LogFilter):
+            parts = {name: given.get(ONE_OF.get(name, name)) for name in one.annotation.model_fields}
+            found[one.name] = one.annotation(**{name: part for name, part in parts.items() if part is not None})
     for name in operation.at:
         said = getattr(given[operation.whole_body], name)
         if said != given[name]:

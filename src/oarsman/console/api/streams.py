@@ -25,6 +25,7 @@ from starlette.types import Receive, Scope, Send
 from oarsman.backends.base import Backend, LogPage, LogQuery
 from oarsman.console.api import problems
 from oarsman.errors import NotFoundError, OarsmanError, RetryableError
+from oarsman.portal import with_silences
 from oarsman.service import JobService, views
 from oarsman.service.job_index import JobIndex
 from oarsman.service.listing import ToldJobs
@@ -258,7 +259,7 @@ class Followers:
         self._refuse_too_many()
         self._alone += 1
         try:
-            async with aclosing(_with_silences(self._jobs.log_follow(key, query))) as pages:
+            async with aclosing(with_silences(self._jobs.log_follow(key, query), HEARTBEAT_SECONDS)) as pages:
                 async for page in pages:
                     yield STILL_HERE if page is None else encoded(page)
         finally:
@@ -331,24 +332,6 @@ class Followers:
     async def close(self) -> None:
         for follower in list(self._shared.values()):
             await follower.close()
-
-
-async def _with_silences(pages: AsyncGenerator[LogPage, None]) -> AsyncGenerator[LogPage | None, None]:
-    """What comes; None: nothing did for a while."""
-    async with aclosing(pages):
-        while True:
-            coming = asyncio.ensure_future(anext(pages, None))
-            try:
-                while not (await asyncio.wait({coming}, timeout=HEARTBEAT_SECONDS))[0]:
-                    yield None
-            finally:
-                if not coming.done():
-                    coming.cancel()
-                    await asyncio.wait({coming})
-            page = coming.result()
-            if page is None:
-                return
-            yield page
 
 
 def encoded(page: LogPage) -> bytes:

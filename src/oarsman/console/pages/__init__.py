@@ -16,6 +16,7 @@ def make_app(console: Console) -> FastAPI:
     from nicegui import ui
 
     from oarsman.console.pages import account, create, environments, hosts, job, jobs, overview, page, sweeps
+    from oarsman.console.parts import widgets
 
     app = FastAPI(openapi_url=None)
     account.register_login(console)
@@ -35,7 +36,7 @@ def make_app(console: Console) -> FastAPI:
     ui.run_with(
         app,
         title="Oarsman",
-        favicon=page.ICON,
+        favicon=widgets.ICON,
         dark=None,
         show_welcome_message=False,
         binding_refresh_interval=None,

@@ -7,8 +7,8 @@ and in which role, and what everybody did.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, get_args
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, get_args
 
 from fastapi import Request
 from nicegui import ui
@@ -24,24 +24,7 @@ from oarsman.service.models import Account, AccountChange, AccountRole, MadeToke
 from oarsman.service.rights import Action, may
 from oarsman.text.catalogue import N_
 
-# What is secret goes to the API by the browser itself, so that the cookie comes back to it and no page ever holds it.
-_LOG_IN = """async () => {
-    const fields = [...document.querySelectorAll('.oarsman-login input[name]')];
-    const answer = await fetch('ADDRESS', {
-        method: 'POST', credentials: 'same-origin',
-        headers: {'Content-Type': 'application/json', 'X-Oarsman': '1'},
-        body: JSON.stringify(Object.fromEntries(fields.map((field) => [field.name, field.value]))),
-    });
-    if (answer.ok) {
-        const asked = new URLSearchParams(location.search).get('to') || '/';
-        const wanted = URL.canParse(asked, location.origin) ? new URL(asked, location.origin).href : '/';
-        location.assign(wanted.startsWith(location.origin + '/') ? wanted : '/');
-        return;
-    }
-    const problem = await answer.json().catch(() => ({}));
-    document.querySelector('.oarsman-login-trouble').textContent =
-        WORDS[problem.detail] || problem.detail || answer.statusText;
-}"""
+T = TypeVar("T")
 _NEWER = "kubectl create token NAME"
 _OLDER = (
     "kubectl get secret $(kubectl get sa NAME -o jsonpath='{.secrets[0].name}') -o jsonpath='{.data.token}'"
@@ -51,32 +34,12 @@ _OLDER = (
 
 def _login(say: Words, address: str, *fields: tuple[str, str]) -> None:
     """`fields`: what each is called, and its attributes; the last one is sent with Enter."""
-    log_in = _LOG_IN.replace("ADDRESS", address).replace("WORDS", at_the_door(say))
+    log_in = f"() => oarsman.logIn('{address}', {at_the_door(say)})"
     for title, attributes in fields:
         last = ui.input(title).props(f"{attributes} outlined dense")
     last.on("keydown.enter", js_handler=log_in)
     ui.label("").classes("oarsman-login-trouble text-negative").props('role="alert"')
     ui.button(say("Log in")).props("unelevated no-caps").on("click", js_handler=log_in)
-
-
-# Secrets go from the browser to the API by themselves: no page ever holds them.
-_CHANGE_PASSWORD = """async () => {
-    const field = (name) => document.querySelector(`.oarsman-password input[name=${name}]`);
-    const said = document.querySelector('.oarsman-password-said');
-    const answer = await fetch('/api/v1/me/password', {
-        method: 'PUT', credentials: 'same-origin',
-        headers: {'Content-Type': 'application/json', 'X-Oarsman': '1'},
-        body: JSON.stringify({current: field('current').value, new: field('new').value}),
-    });
-    if (answer.ok) { said.textContent = said.dataset.done; setTimeout(() => location.reload(), 1500); return; }
-    const problem = await answer.json().catch(() => ({}));
-    const told = (problem.errors || []).map((e) => WORDS[e.message] || e.message).join('; ');
-    said.textContent = told || WORDS[problem.detail] || problem.detail || answer.statusText;
-}"""
-_SIGN_OUT = """async () => {
-    await fetch('/api/v1/session', {method: 'DELETE', credentials: 'same-origin', headers: {'X-Oarsman': '1'}});
-    location.assign('/login');
-}"""
 
 
 def register_login(console: Console) -> None:
@@ -102,6 +65,15 @@ def register_login(console: Console) -> None:
             ui.label(_OLDER).classes("oarsman-lines")
 
 
+def _draw_all(say: Words, place: ui.column, found: Sequence[T], draw: Callable[[T], None]) -> None:
+    place.clear()
+    with place:
+        if not found:
+            note(say("There are none."))
+        for one in found:
+            draw(one)
+
+
 class AccountPage(Page):
     path, title = "/account", N_("Account")
 
@@ -115,7 +87,9 @@ class AccountPage(Page):
             ui.space()
             if may(self.service.identity, Action.ADMINISTER):
                 ui.link(self.say("Accounts and audit log"), "/people")
-            ui.button(self.say("Log out"), icon="logout").props("outline no-caps").on("click", js_handler=_SIGN_OUT)
+            ui.button(self.say("Log out"), icon="logout").props("outline no-caps").on(
+                "click", js_handler="oarsman.logOut"
+            )
         if self.caller.token is not None:
             note(self.say("You came with a token of the cluster; it has no account here."))
             return
@@ -132,7 +106,7 @@ class AccountPage(Page):
                     ("new", self.say("New password"), "new-password"),
                 ):
                     ui.input(label).props(f'name={name} type=password autocomplete="{fill}" outlined dense')
-                change = _CHANGE_PASSWORD.replace("WORDS", at_the_door(self.say))
+                change = f"() => oarsman.changePassword({at_the_door(self.say)})"
                 ui.button(self.say("Change")).props("outline no-caps").on("click", js_handler=change)
             said = ui.label("").classes("oarsman-password-said").props("role=alert")
             said.props["data-done"] = self.say("Changed. Other sessions of yours have ended.")
@@ -162,12 +136,7 @@ class AccountPage(Page):
 
     async def _refresh(self) -> None:
         found = await self.context.ask(asyncio.to_thread, actions.tokens, self.caller, self.gate)
-        self.place.clear()
-        with self.place:
-            if not found:
-                note(self.say("There are none."))
-            for token in found:
-                self._token(token)
+        _draw_all(self.say, self.place, found, self._token)
 
     def _token(self, token: Token) -> None:
         async def revoke() -> None:
@@ -231,12 +200,7 @@ class PeoplePage(Page):
 
     async def _refresh(self) -> None:
         found = await self.context.ask(asyncio.to_thread, actions.accounts, self.caller, self.gate)
-        self.accounts.clear()
-        with self.accounts:
-            if not found:
-                note(self.say("There are none."))
-            for account in found:
-                self._account(account)
+        _draw_all(self.say, self.accounts, found, self._account)
 
     def _account(self, account: Account) -> None:
         def change(**wanted: Any) -> Callable[[], Any]:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from oarsman.console.pages.page import Page
 from oarsman.console.parts import words
-from oarsman.console.parts.widgets import Part, answered, badge, note, said, submit_or_cancel, sure
+from oarsman.console.parts.widgets import Part, answered, badge, note, said, submit_or_cancel
 from oarsman.errors import OarsmanError
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
 from oarsman.text import units
@@ -78,7 +78,8 @@ class EnvironmentsPage(Page):
                 self.button(self.say("Build log"), "article", lambda: self._log(one))
                 if self.context.may_change:
                     self.button(self.say("Change"), "edit", lambda: self._edit(one))
-                    self.button(self.say("Delete"), "delete", lambda: self._delete(one))
+                    question = self.say("Delete the environment {name}?", name=one.spec.name)
+                    self.offer(self.say("Delete"), "delete", lambda: self._delete(one.spec.name), question, grave=True)
             if one.message:
                 said(self.say, one.message).classes("is-bad" if one.state == "Failed" else "oarsman-note")
             with ui.row().classes("oarsman-note items-center"):
@@ -120,13 +121,9 @@ class EnvironmentsPage(Page):
         await answered(dialog)
         timer.deactivate()
 
-    async def _delete(self, one: EnvironmentView) -> None:
-        name = one.spec.name
-        question = self.say("Delete the environment {name}?", name=name)
-        with self.firm:
-            if await sure(self.say, question, self.say("Delete"), grave=True):
-                await self.context.attempt("delete environment", name, self.service.delete_environment, name)
-                await self.refresh()
+    async def _delete(self, name: str) -> None:
+        await self.context.attempt("delete environment", name, self.service.delete_environment, name)
+        await self.refresh()
 
     async def _edit(self, one: EnvironmentView | None) -> None:
         spec = one.spec if one is not None else EnvironmentSpec.model_construct(name="")

@@ -16,6 +16,7 @@ from oarsman.console.parts.charts import SlotHolder, Slots, colours
 from oarsman.console.parts.widgets import Part, Ticking, badge, columns, heading, milliseconds, note, said
 from oarsman.console.parts.words import Words
 from oarsman.errors import OarsmanError
+from oarsman.service import views
 from oarsman.service.models import AmountsView, FindingView, HostView, QueueEntry, Role
 from oarsman.text import units
 from oarsman.text.catalogue import N_
@@ -179,12 +180,7 @@ def _together(host: HostView) -> dict[str, AmountsView]:
     """What each job holds; those of others as one, the last."""
     found: dict[str, AmountsView] = {}
     for one in sorted(host.holdings, key=lambda held: (held.key == _OTHERS, held.key)):
-        before = found.get(one.key, AmountsView())
-        found[one.key] = AmountsView(
-            cpus=before.cpus + one.amounts.cpus,
-            memory_bytes=before.memory_bytes + one.amounts.memory_bytes,
-            gpus=before.gpus + one.amounts.gpus,
-        )
+        found[one.key] = views.summed([found.get(one.key, AmountsView()), one.amounts])
     return found
 
 

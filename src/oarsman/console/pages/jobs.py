@@ -272,7 +272,7 @@ class JobsPage(Page):
         ):
             self.table.add_slot(slot, template)
         self.table.on("request", self._sorted, args=["pagination"])
-        self.table.on("row-click", js_handler=_OPEN)
+        self.table.on("row-click", js_handler="oarsman.openRow")
         self._draw_columns()
 
     def _empty(self) -> None:
@@ -376,10 +376,3 @@ class JobsPage(Page):
     async def _forth(self) -> None:
         self.wanted.cursors.append(self.next)
         await self.refresh()
-
-
-# The name is a link, for the keyboard; a click elsewhere in the row means the same.
-_OPEN = """(event, row) => {
-    if (event.target.closest('a, button, .q-checkbox') || getSelection().toString()) return;
-    location.assign(row.href);
-}"""

@@ -21,12 +21,6 @@ from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import Role
 from oarsman.text.catalogue import LANGUAGES, N_, of_browser
 
-ICON = (
-    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'><rect width='32' height='32' rx='7' fill='#0b6e99'/>"
-    "<path d='M7 25 22 8' stroke='#fff' stroke-width='3' stroke-linecap='round'/>"
-    "<ellipse cx='23.5' cy='7.5' rx='3' ry='5' transform='rotate(42 23.5 7.5)' fill='#fff'/>"
-    "<path d='M5 21q4-3 8 0t8 0 6 0' stroke='#9ad1e8' stroke-width='2' fill='none'/></svg>"
-)
 _PATHS = (
     ("/", "dashboard", N_("Overview")),
     ("/jobs", "view_list", N_("Jobs")),
@@ -37,6 +31,8 @@ _PATHS = (
 )
 P = ParamSpec("P")
 T = TypeVar("T")
+Act = Callable[[], Awaitable[object]]
+_THEME = "oarsman-theme"  # where the browser keeps the reader's choice
 _AT_MOST_EVERY = 0.5  # seconds; however fast jobs change, nobody reads faster
 _STILL_HERE_SECONDS = 30.0  # after which somebody who sees no changes is asked for again
 
@@ -73,16 +69,16 @@ class PageContext(RequestContext):
 
     async def attempt(
         self, what: str, about: str, question: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
-    ) -> bool:
-        """Something that changes something: noted, and told if it was refused. Whether it was done."""
+    ) -> list[T]:
+        """Something that changes something: noted, and told if it was refused. What came of it; nothing: refused."""
         try:
-            await self.ask(question, *args, **kwargs)
+            answer = await self.ask(question, *args, **kwargs)
         except OarsmanError as error:
             await self.note(what, about, error.code)
             _tell(self.say, error)
-            return False
+            return []
         await self.note(what, about)
-        return True
+        return [answer]
 
     async def tried(self, question: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """What came of something that notes itself; None: it was refused, which was told."""
@@ -148,12 +144,21 @@ class PagePart:
         self.say = context.say
         self.service = context.service
 
-    def button(self, word: str, icon: str, act: Callable[[], Awaitable[object]], more: str = "") -> None:
+    def button(self, word: str, icon: str, act: Act, more: str = "") -> None:
         async def within() -> None:
             with self.firm:
                 await act()
 
         ui.button(word, icon=icon, on_click=within).props(f"outline dense no-caps {more}")
+
+    def offer(self, word: str, icon: str, act: Act, question: str = "", *, grave: bool = False, more: str = "") -> None:
+        """`question`: what is asked before it is done."""
+
+        async def do() -> None:
+            if not question or await widgets.sure(self.say, question, word, grave=grave):
+                await act()
+
+        self.button(word, icon, do, more)
 
 
 class Page(PagePart, ABC):
@@ -231,6 +236,7 @@ def _basics(say: Words, title: str) -> None:
     ui.page_title(f"{title} · Oarsman")
     ui.colors(primary=widgets.PRIMARY)
     ui.add_css(widgets.CSS)
+    ui.add_head_html(f"<script>{widgets.SCRIPT}</script>")
     ui.run_javascript(f"document.documentElement.lang = '{'zh-CN' if say.language == 'zh' else 'en'}'")
 
 
@@ -245,13 +251,5 @@ def _theme(say: Words) -> None:
     dark = ui.dark_mode()
     ui.on("oarsman-theme", lambda event: dark.set_value({"dark": True, "light": False}.get(event.args)))
     button = ui.button(icon="contrast").props(f'flat dense round aria-label="{say("Light or dark")}"')
-    button.classes("oarsman-quiet").on("click", js_handler=_SWITCH_THEME)
+    button.classes("oarsman-quiet").on("click", js_handler=f"() => oarsman.switchTheme('{_THEME}')")
     ui.run_javascript(f"emitEvent('oarsman-theme', localStorage.getItem('{_THEME}') || '')")
-
-
-_THEME = "oarsman-theme"
-_SWITCH_THEME = f"""() => {{
-    const dark = !document.body.classList.contains('body--dark');
-    localStorage.setItem('{_THEME}', dark ? 'dark' : 'light');
-    emitEvent('oarsman-theme', dark ? 'dark' : 'light');
-}}"""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +18,7 @@ from nicegui import ui
 from oarsman.console.api import PREFIX
 from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import job_rows, widgets, words
-from oarsman.console.parts.widgets import STATES, Part, badge, note, sure
+from oarsman.console.parts.widgets import STATES, Part, badge, note
 from oarsman.console.parts.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
 from oarsman.service.models import SweepPoint, SweepView
@@ -29,20 +30,14 @@ _WAITING = ("NotSubmitted", "Queued", "Pending")
 _LABELS = "#7d8a97"  # readable on light and on dark
 _DOTS = "#2f8fbf"
 
-POINT = """<q-td :props="props">
-  <a v-if="props.row.href" class="oarsman-link" :href="props.row.href">{{ props.row.point }}</a>
-  <span v-else>{{ props.row.point }}</span>
-</q-td>"""
-STATE = """<q-td :props="props"><span class="oarsman-state" :class="props.row.colour">
-  <q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.state }}
-</span></q-td>"""
-CARD = """<div class="col-12 oarsman-row-card">
-  <div class="row items-center no-wrap" style="gap: 8px">
-    <a v-if="props.row.href" class="oarsman-link" :href="props.row.href">{{ props.row.point }}</a>
-    <span v-else>{{ props.row.point }}</span><q-space />
-    <span class="oarsman-state" :class="props.row.colour">
-      <q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.state }}</span>
-  </div>
+_POINT = """
+<a v-if="props.row.href" class="oarsman-link" :href="props.row.href">{{ props.row.point }}</a>
+<span v-else>{{ props.row.point }}</span>"""
+POINT = f'<q-td :props="props">{_POINT}</q-td>'
+STATE = f'<q-td :props="props">{job_rows.BADGE}</q-td>'
+CARD = f"""<div class="col-12 oarsman-row-card">
+  <div class="row items-center no-wrap" style="gap: 8px">{_POINT}<q-space />{job_rows.BADGE}</div>"""
+CARD += """
   <dl class="oarsman-facts"><template v-for="col in props.cols.filter((col) =>
       !['point', 'state'].includes(col.name) && col.value !== '' && col.value != null)" :key="col.name">
     <dt>{{ col.label }}</dt><dd>{{ col.value }}</dd></template></dl>
@@ -258,30 +253,22 @@ class SweepPage(Page):
             self.chart.update()
 
     def _buttons(self) -> None:
-        name = self.view.name
+        name, say, service = self.view.name, self.say, self.service
         with ui.element("a").classes("oarsman-link").props("download") as link:
-            ui.label(self.say("Results as CSV"))
+            ui.label(say("Results as CSV"))
         link.props["href"] = f"{PREFIX}{address(self.view.key)}/results.csv"
         if not self.context.may_change:
             return
         if self.view.state == "Running":
-            question = self.say("Stop what runs of {name}? Results stay, and it can be resumed.", name=name)
-            self._offer(self.say("Stop"), "stop", "stop sweep", self.service.stop_sweep, question)
+            question = say("Stop what runs of {name}? Results stay, and it can be resumed.", name=name)
+            self.offer(say("Stop"), "stop", partial(self._do, "stop sweep", service.stop_sweep), question, grave=True)
         if self.view.state == "Stopped":
-            self._offer(self.say("Resume"), "play_arrow", "resume sweep", self.service.resume_sweep)
-        question = self.say("Delete {name} with all its jobs, logs and results?", name=name)
-        self._offer(self.say("Delete"), "delete", "delete sweep", self.service.delete_sweep, question, "color=negative")
+            self.offer(say("Resume"), "play_arrow", partial(self._do, "resume sweep", service.resume_sweep))
+        question = say("Delete {name} with all its jobs, logs and results?", name=name)
+        delete = partial(self._do, "delete sweep", service.delete_sweep)
+        self.offer(say("Delete"), "delete", delete, question, grave=True, more="color=negative")
 
-    def _offer(
-        self, word: str, icon: str, what: str, act: Callable[[str], Any], question: str = "", more: str = ""
-    ) -> None:
-        """`question`: what is asked before it is done."""
-
-        async def do() -> None:
-            if question and not await sure(self.say, question, word, grave=True):
-                return
-            if await self.context.attempt(what, self.view.key, act, self.view.key):
-                self.next_look = 0.0
-                await self.refresh()
-
-        self.button(word, icon, do, more)
+    async def _do(self, what: str, act: Callable[[str], Any]) -> None:
+        if await self.context.attempt(what, self.view.key, act, self.view.key):
+            self.next_look = 0.0
+            await self.refresh()

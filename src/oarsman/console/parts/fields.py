@@ -65,17 +65,14 @@ Edit = Callable[[str], str]
 
 
 class YamlEditor(Steady, ui.codemirror, component="yaml_editor.js", esm=ELEMENTS):
-    def __init__(self, text: str, label: str, typed: Callable[[str], Any] | None = None) -> None:
+    def __init__(self, text: str, label: str, typed: Callable[[str], Any]) -> None:
         self._known = text
         self._unseen: list[tuple[int, Edit]] = []  # what was done to the text, until the reader's has it in it
         super().__init__(text, language="YAML", line_wrapping=True, indent="  ")
         self.heard(0)
         self._props["version"] = 0
         self.classes("oarsman-editor").props("role=group").props["aria-label"] = label
-        if typed is None:
-            self.disable()
-        else:
-            self.on_value_change(lambda event: self._changed(event, typed))
+        self.on_value_change(lambda event: self._changed(event, typed))
 
     def show(self, text: str, again: Edit) -> None:
         """Put a text in without being told that it changed; where it did comes into view.
@@ -89,7 +86,7 @@ class YamlEditor(Steady, ui.codemirror, component="yaml_editor.js", esm=ELEMENTS
             self.update()
             self.reveal_line(_first_change(before, text))
 
-    def complain(self, problems: Sequence[ProblemView], said: Callable[[str], str] = str) -> None:
+    def complain(self, problems: Sequence[ProblemView], said: Callable[[str], str]) -> None:
         lines = len(self.value.splitlines()) or 1
         found: dict[int, list[str]] = {}
         for problem in problems:

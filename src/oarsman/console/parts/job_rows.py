@@ -40,6 +40,7 @@ COLUMNS = {
 }
 USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "namespace")
 _FIELDS = {field: column for column, (_, field) in COLUMNS.items() if field is not None}
+_CHOICES = ("owner", "namespace", "engine")
 
 
 @dataclass
@@ -58,25 +59,19 @@ class JobsWanted:
         """What is not understood is passed over: an old link shows too much rather than nothing."""
         sort = params.get("sort", "")
         asked = params.get("columns", "").split(",")
+        chosen: dict[str, Any] = {name: params.get(name) or None for name in _CHOICES}
         return cls(
             search=params.get("search", ""),
             states=[state for state in STATES if state in params.getlist("state")],
-            owner=params.get("owner", "") or None,
-            namespace=params.get("namespace", "") or None,
-            engine=params.get("engine", "") or None,
+            **chosen,
             sort=sort if sort.removeprefix("-") in _FIELDS else NEWEST_FIRST,
             columns=tuple(name for name in COLUMNS if name in asked) or USUAL_COLUMNS,
         )
 
     def address(self) -> str:
         """The query of the page, with what differs from the usual."""
-        pairs = [
-            ("search", self.search),
-            *(("state", state) for state in self.states),
-            ("owner", self.owner),
-            ("namespace", self.namespace),
-            ("engine", self.engine),
-        ]
+        chosen = self._chosen.items()
+        pairs = [("search", self.search), *(("state", state) for state in self.states), *chosen]
         if self.sort != NEWEST_FIRST:
             pairs.append(("sort", self.sort))
         if tuple(self.columns) != USUAL_COLUMNS:
@@ -85,10 +80,8 @@ class JobsWanted:
 
     def query(self) -> JobQuery:
         return JobQuery(
+            **self._chosen,
             states=tuple(self.states),
-            owner=self.owner,
-            namespace=self.namespace,
-            engine=self.engine,
             search=self.search or None,
             sort=self.sort,
             limit=ROWS,
@@ -96,8 +89,12 @@ class JobsWanted:
         )
 
     @property
+    def _chosen(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _CHOICES}
+
+    @property
     def narrowed(self) -> bool:
-        return bool(self.search or self.states or self.owner or self.namespace or self.engine)
+        return bool(self.search or self.states or any(self._chosen.values()))
 
     @property
     def sorted_column(self) -> tuple[str, bool]:
@@ -169,7 +166,7 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
 
 
 _LINK = '<a class="oarsman-link" :href="props.row.href">{{ props.row.name }}</a>'
-_BADGE = """
+BADGE = """
 <span class="oarsman-state" :class="props.row.colour">
   <q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.state }}
 </span>"""
@@ -179,7 +176,7 @@ _SPENT = """
 NAME = f"""
 <q-td :props="props">{_LINK}<div class="oarsman-note">{{{{ props.row.description }}}}</div></q-td>"""
 STATE = f"""
-<q-td :props="props">{_BADGE}
+<q-td :props="props">{BADGE}
   <div class="oarsman-note ellipsis oarsman-why" :title="props.row.why_said">{{{{ props.row.why }}}}</div>
 </q-td>"""
 DURATION = f'<q-td :props="props">{_SPENT}</q-td>'
@@ -191,7 +188,7 @@ def card(*, marked: bool) -> str:
     """A row where there is no room for one. `marked`: it can be."""
     return f"""
 <div class="col-12 oarsman-row-card">
-  <div class="row items-center no-wrap" style="gap: 8px">{MARK if marked else ""}{_LINK}<q-space />{_BADGE}</div>
+  <div class="row items-center no-wrap" style="gap: 8px">{MARK if marked else ""}{_LINK}<q-space />{BADGE}</div>
   <div class="oarsman-note">{{{{ props.row.why }}}}</div>
   <dl class="oarsman-facts">
     <template v-for="col in props.cols.filter((col) => !['name', 'state', 'duration'].includes(col.name) && col.value)"

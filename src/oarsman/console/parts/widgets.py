@@ -33,7 +33,9 @@ STATES = {
     N_("Stopped"): ("stop_circle", "is-idle"),
 }
 
-CSS = resources.files(__package__).joinpath("style.css").read_text("utf-8")
+CSS, SCRIPT, ICON = (
+    resources.files(__package__).joinpath(name).read_text("utf-8") for name in ("style.css", "pages.js", "icon.svg")
+)
 
 
 _AT_THE_DOOR = (
@@ -79,15 +81,20 @@ def note(text: str) -> ui.label:
     return ui.label(text).classes("oarsman-note")
 
 
-def facts(found: Iterable[tuple[str, str]], classes: str = "oarsman-facts", of_value: str = "") -> None:
+def facts(found: Iterable[tuple[str, str]], classes: str = "oarsman-facts", of_value: str = "") -> Element:
     """Names and what they stand for; what is not known is left out."""
-    with ui.element("dl").classes(classes):
+    with ui.element("dl").classes(classes) as made:
         for name, value in found:
-            if value:
-                with ui.element("dt"):
-                    ui.label(name)
-                with ui.element("dd"):
-                    ui.label(value).classes(of_value)
+            fact(name, value, of_value)
+    return made
+
+
+def fact(name: str, value: str, classes: str = "") -> None:
+    if value:
+        with ui.element("dt"):
+            ui.label(name)
+        with ui.element("dd"):
+            ui.label(value).classes(classes)
 
 
 class Part:

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from oarsman.console.security.database import Database, Kept, moment, text
+from oarsman.console.security.database import Database, Kept, read, text
 from oarsman.errors import ConflictError, NotFoundError, ThrottledError, UsageError
 from oarsman.service.models import Account, Role
 from oarsman.text.sentence import Text
@@ -85,7 +85,7 @@ class Accounts(Kept):
         self._passwords = passwords
 
     def all(self) -> list[Account]:
-        return [_account(row) for row in self._database.rows("SELECT * FROM accounts ORDER BY name")]
+        return [read(Account, row) for row in self._database.rows("SELECT * FROM accounts ORDER BY name")]
 
     def get(self, name: str) -> Account:
         row = self._find(name)
@@ -93,7 +93,7 @@ class Accounts(Kept):
             raise NotFoundError(
                 Text("there is no account of that name"), field="name", hint=Text("`oarsman users list` shows them")
             )
-        return _account(row)
+        return read(Account, row)
 
     def enabled(self) -> int:
         row = self._database.row("SELECT count(*) FROM accounts WHERE disabled = 0")
@@ -167,7 +167,7 @@ class Accounts(Kept):
                 return None  # it was changed while the password was looked at
             if stored != row["password"]:
                 db.execute("UPDATE accounts SET password = ? WHERE name = ?", (stored, row["name"]))
-            return then(_account(now))
+            return then(read(Account, now))
 
     def _find(self, name: str) -> sqlite3.Row | None:
         if not _NAME.fullmatch(name):  # it may hold what no database takes
@@ -180,9 +180,3 @@ class Accounts(Kept):
             raise ConflictError(
                 Text("{name} is the last admin", name=name), hint=Text("make somebody else an admin first")
             )
-
-
-def _account(row: sqlite3.Row) -> Account:
-    return Account(
-        name=row["name"], role=Role(row["role"]), created=moment(row["created"]), disabled=bool(row["disabled"])
-    )

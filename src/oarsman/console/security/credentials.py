@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
-from oarsman.console.security.database import Kept, hashed, moment, plain, text
+from oarsman.console.security.database import Kept, hashed, moment, plain, read, text
 from oarsman.errors import ConflictError, NotFoundError, UnauthenticatedError
 from oarsman.service.models import Identity, Role, Token
 from oarsman.text.sentence import Text
@@ -130,7 +130,7 @@ class Tokens(Kept):
     def all(self, account: str | None = None) -> list[Token]:
         """Of one account, or of everybody and the machine's owner too."""
         rows = self._database.rows("SELECT * FROM tokens WHERE ?1 IS NULL OR account = ?1 ORDER BY rowid", (account,))
-        return [_token(row) for row in rows]
+        return [read(Token, row) for row in rows]
 
     def get(self, id: str, account: str | None = None) -> Token:
         """With an account given, those of others are as good as not there."""
@@ -139,7 +139,7 @@ class Tokens(Kept):
             raise NotFoundError(
                 Text("there is no such token"), field="id", hint=Text("`oarsman tokens list` shows them")
             )
-        return _token(row)
+        return read(Token, row)
 
     def revoke(self, id: str, account: str | None = None) -> Token:
         with self._database.transaction() as db:
@@ -187,17 +187,6 @@ def _holder(row: sqlite3.Row, name: str) -> Holder | None:
     if row["role"] is None or row["disabled"]:
         return None
     return Holder(Identity(name=name, role=Role(row["role"])), row["account"])
-
-
-def _token(row: sqlite3.Row) -> Token:
-    return Token(
-        id=row["id"],
-        owner=row["owner"],
-        note=row["note"],
-        created=moment(row["created"]),
-        expires=moment(row["expires"]) if row["expires"] else None,
-        last_used=moment(row["last_used"]) if row["last_used"] else None,
-    )
 
 
 _NONCE = 12

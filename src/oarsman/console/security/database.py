@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
 from oarsman.errors import StoreError, UsageError
-from oarsman.service.models import AuditEntry, AuditPage
+from oarsman.service.models import AuditEntry, AuditPage, Value
 from oarsman.store.damage import explained
 from oarsman.text.sentence import Text
 
@@ -22,6 +23,7 @@ _SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql")  # one per version, ea
 _SCHEMA_VERSION = len(_SCHEMAS)
 KEPT = 100_000  # entries of the audit log; the schema refuses to delete what is younger
 _LONGEST = 300
+V = TypeVar("V", bound=Value)
 
 
 class Database:
@@ -126,6 +128,11 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def read(model: type[V], row: sqlite3.Row) -> V:
+    """Columns are called as the fields of the model are; it knows how to read their texts and numbers."""
+    return model.model_validate({name: row[name] for name in model.model_fields})
+
+
 class Kept:
     """What is kept in some tables of the file."""
 
@@ -156,12 +163,7 @@ class Audit(Kept):
         rows = self._database.rows(
             "SELECT * FROM audit WHERE ?1 IS NULL OR id < ?1 ORDER BY id DESC LIMIT ?2", (before, limit + 1)
         )
-        items = [
-            AuditEntry(
-                **{name: row[name] for name in AuditEntry.model_fields if name != "time"}, time=moment(row["time"])
-            )
-            for row in rows[:limit]
-        ]
+        items = [read(AuditEntry, row) for row in rows[:limit]]
         return AuditPage(items=items, next=str(rows[limit - 1]["id"]) if len(rows) > limit else None)
 
 

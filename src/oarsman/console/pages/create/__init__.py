@@ -18,19 +18,13 @@ from oarsman.console.pages.page import Page
 from oarsman.console.parts.fields import TextField, YamlEditor
 from oarsman.console.parts.widgets import note
 from oarsman.errors import OarsmanError
-from oarsman.service.models import Create, JobView, PreviewView
+from oarsman.service.models import Create, PreviewView
 from oarsman.text.catalogue import N_
 
 _PAUSE = 0.3  # seconds without a change before the server looks at the text
 _DRAFT = "oarsman-draft"  # where the browser keeps what is not submitted yet
 _FIRST = "command"  # the template for those who chose none
 _STEPS = (N_("Basics"), N_("Run"), N_("Resources"), N_("Advanced"), N_("Review"))
-# The next question, not the top of the page, is what a keyboard wants after "Next".
-_FOCUS = """() => setTimeout(() => {
-    const fields = [...document.querySelectorAll('.oarsman-steps input, .oarsman-steps textarea')];
-    const field = fields.find((one) => one.offsetParent !== null);
-    if (field) field.focus();
-}, 350)"""
 
 
 class CreatePage(Page):
@@ -114,7 +108,7 @@ class CreatePage(Page):
                     with ui.stepper_navigation():
                         if position + 1 < len(_STEPS):
                             go_on = ui.button(self.say("Next"), on_click=steps.next).props("unelevated no-caps")
-                            go_on.on("click", js_handler=_FOCUS)
+                            go_on.on("click", js_handler="oarsman.focusFirstField")
                         else:
                             self.submit = ui.button(self.say("Run"), icon="play_arrow", on_click=self._submit)
                             self.submit.props("unelevated no-caps")
@@ -235,16 +229,10 @@ class CreatePage(Page):
         return Create(manifest=self.draft.text, folder=(folder or "").strip() or None, replace=self.replace)
 
     async def _submit(self, event: events.ClickEventArguments) -> None:
-        made: list[JobView] = []
-        wanted = self._wanted()
-        name = str(self.draft.values.get("name") or "")
-
-        async def create() -> None:
-            made.append(await self.service.create(wanted))
-
+        wanted, name = self._wanted(), str(self.draft.values.get("name") or "")
         self.submit.set_enabled(False)
         with self.firm:
-            if await self.context.attempt("submit", name, create):
+            for made in await self.context.attempt("submit", name, self.service.create, wanted):
                 ui.run_javascript(f"localStorage.removeItem('{_DRAFT}')")
-                ui.navigate.to(f"/jobs/{made[0].summary.key}")
+                ui.navigate.to(f"/jobs/{made.summary.key}")
         self.submit.set_enabled(True)

@@ -60,17 +60,6 @@ def with_change(text: str, field: str, value: Any) -> str:
 
 _OFFERED = 200  # earlier jobs, the newest
 _LARGEST = 1_000_000  # characters of a file
-_CHOOSE_FILE = f"""() => {{
-    const input = document.createElement('input');
-    input.type = 'file';
-    input.accept = '.yaml,.yml,.json';
-    input.onchange = async () => {{
-        const file = input.files[0];
-        if (file && file.size <= {_LARGEST}) emitEvent('oarsman-file', await file.text());
-        else if (file) emitEvent('oarsman-file', '');
-    }};
-    input.click();
-}}"""
 
 
 async def template(service: JobService, name: str) -> str:
@@ -128,5 +117,6 @@ async def show(context: PageContext, begin_with: Callable[[str], None]) -> None:
             clearable=True,
             on_change=lambda event: from_job(event.value),
         ).props("outlined dense options-dense").classes("w-64")
-        ui.button(say("File"), icon="upload_file").props("outline no-caps").on("click", js_handler=_CHOOSE_FILE)
+        choose = f"() => oarsman.chooseFile({_LARGEST})"
+        ui.button(say("File"), icon="upload_file").props("outline no-caps").on("click", js_handler=choose)
         ui.on("oarsman-file", lambda event: from_file(str(event.args or "")))

@@ -8,11 +8,10 @@ from typing import Any
 from nicegui import ui
 
 from oarsman.console.parts.fields import YamlEditor
-from oarsman.console.parts.widgets import note, said
+from oarsman.console.parts.widgets import fact, facts, note, said
 from oarsman.console.parts.words import Words
 from oarsman.service.models import FitView, PreviewView, ProblemView
 from oarsman.text import units
-from oarsman.text.catalogue import N_
 
 
 class Outlook:
@@ -100,23 +99,17 @@ class Outlook:
             ui.label(say("There are mistakes; they are marked in the YAML.")).classes("is-bad")
             return
         each = [str(values[field]) for field in ("worker_cpu", "worker_memory", "worker_gpu") if values.get(field)]
-        facts = {
-            N_("Name"): str(values.get("name") or ""),
-            N_("Environment"): str(values.get("environment") or ""),
-            N_("Folder"): folder,
-            N_("Each worker"): ", ".join(each),
-            N_("Total replicas"): str(found.total_replicas),
-            N_("Slots"): str(found.slots),
-            N_("Ranks"): str(found.ranks) if found.ranks is not None else "",
-            N_("Launch command"): found.launch_line,
-        }
-        with ui.element("dl").classes("oarsman-facts"):
-            for name, value in facts.items():
-                if value:
-                    with ui.element("dt"):
-                        ui.label(say(name))
-                    with ui.element("dd"):
-                        ui.label(value).classes("oarsman-code" if name == "Launch command" else "")
+        plain = [
+            (say("Name"), str(values.get("name") or "")),
+            (say("Environment"), str(values.get("environment") or "")),
+            (say("Folder"), folder),
+            (say("Each worker"), ", ".join(each)),
+            (say("Total replicas"), str(found.total_replicas)),
+            (say("Slots"), str(found.slots)),
+            (say("Ranks"), str(found.ranks) if found.ranks is not None else ""),
+        ]
+        with facts(plain):
+            fact(say("Launch command"), found.launch_line, "oarsman-code")
         note(self.arithmetic)
         if found.placement:
             machines = found.fit.machines if found.fit is not None else {}

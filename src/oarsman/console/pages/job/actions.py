@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 from nicegui import ui
 
 from oarsman.console.pages.page import PageContext, PagePart
-from oarsman.console.parts.widgets import answered, submit_or_cancel, sure
+from oarsman.console.parts.widgets import answered, submit_or_cancel
 from oarsman.errors import ManifestError
 from oarsman.manifest import load
 from oarsman.service.models import Clone, JobView
@@ -39,37 +40,26 @@ class Actions(PagePart):
             return
         if state in ENDED:
             question = say("Run {name} again? Logs and events of this run are deleted; a clone keeps them.", name=name)
-            self._offer(say("Run again"), "replay", "rerun", service.rerun, question)
+            self.offer(say("Run again"), "replay", partial(self._do, "rerun", service.rerun), question)
         else:
             if state == "Suspended":
-                self._offer(say("Resume"), "play_arrow", "resume", service.resume)
+                self.offer(say("Resume"), "play_arrow", partial(self._do, "resume", service.resume))
             elif state != "Stopping":
                 question = say(
                     "Suspend {name}? Its ranks end, and start from the beginning when it is resumed.", name=name
                 )
-                self._offer(say("Suspend"), "pause", "suspend", service.suspend, question)
+                self.offer(say("Suspend"), "pause", partial(self._do, "suspend", service.suspend), question)
             if self.job.summary.workers and state != "Stopping":
                 self.button(say("Scale"), "open_in_full", self._scale)
             question = say("Stop {name} for good? Its log stays.", name=name)
-            self._offer(say("Stop"), "stop", "stop", service.stop, question, grave=True)
+            self.offer(say("Stop"), "stop", partial(self._do, "stop", service.stop), question, grave=True)
         self.button(say("Clone"), "content_copy", self._clone)
         self.button(say("Delete"), "delete", self._delete, "color=negative")
-
-    def _offer(
-        self, word: str, icon: str, what: str, act: Callable[[str], Any], question: str = "", *, grave: bool = False
-    ) -> None:
-        """`question`: what is asked before it is done."""
-
-        async def do() -> None:
-            if not question or await sure(self.say, question, word, grave=grave):
-                await self._do(what, act)
-
-        self.button(word, icon, do)
 
     async def _do(self, what: str, act: Callable[[str], Any], detail: str = "") -> bool:
         self.busy = True
         try:
-            done = await self.context.attempt(what, f"{self.key}{detail}", act, self.key)
+            done = bool(await self.context.attempt(what, f"{self.key}{detail}", act, self.key))
         finally:
             self.busy = False
         if done:
@@ -112,17 +102,11 @@ class Actions(PagePart):
         )
 
     async def _clone(self) -> None:
-        made: list[JobView] = []
-
         async def clone() -> None:
             wanted = Clone(name=name.value or None)
             about = f"{self.key} as {wanted.name}" if wanted.name else self.key
-
-            async def submit() -> None:
-                made.append(await self.service.clone(self.key, wanted))
-
-            if await self.context.attempt("clone", about, submit):
-                dialog.submit(True)
+            for made in await self.context.attempt("clone", about, self.service.clone, self.key, wanted):
+                dialog.submit(made)
 
         def edit() -> None:
             asked = {"from": self.key, **({"name": name.value} if name.value else {})}
@@ -137,8 +121,8 @@ class Actions(PagePart):
                 ui.button(self.say("Edit before it runs"), on_click=edit).props("outline no-caps")
                 run = ui.button(self.say("Run"), on_click=clone).props("unelevated no-caps")
                 run.bind_enabled_from(name, "value", lambda typed: self._wrong_name(typed) is None)
-        if await answered(dialog) and made:
-            ui.navigate.to(f"/jobs/{made[0].summary.key}")
+        if made := await answered(dialog):
+            ui.navigate.to(f"/jobs/{made.summary.key}")
 
     def _wrong_name(self, typed: str | None) -> str | None:
         """None: it can be a name; nothing at all lets the server choose one."""

@@ -108,7 +108,7 @@ class RanksTab(Tab):
         return {
             "host": self._placed(host),
             "state": self.say(CONDITIONS["running" if state == "unknown" and used is not None else state]),
-            "ranks": ranges(one.rank for one in ranks),
+            "ranks": units.ranges(one.rank for one in ranks),
             "cpu": f"{used.cpu_percent:.0f} %" if used is not None else "",
             "memory": units.size(used.memory_bytes) if used is not None else "",
             "exit": _code(max(exits, default=None)),
@@ -123,17 +123,6 @@ class RanksTab(Tab):
 def newest(points: Iterable[UsagePoint]) -> dict[str, UsagePoint]:
     """Per host; not every engine measures all of them at the same moment."""
     return {point.host: point for point in sorted(points, key=lambda point: point.time)}
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """0-3, 8"""
-    parts: list[list[int]] = []
-    for number in sorted(numbers):
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1] = [parts[-1][0], number]
-        else:
-            parts.append([number])
-    return ", ".join("-".join(map(str, part)) for part in parts)
 
 
 def _by_number(host: str) -> tuple[str, int, str]:
