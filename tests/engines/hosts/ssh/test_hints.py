@@ -13,7 +13,7 @@ from ssh_hosts import Rack
 from oarsman import names
 from oarsman.job.state import Cause
 
-from ..machine import mpijob
+from ..machine import mpi_folder, mpijob
 from ..test_hints import is_told
 from .ssh_machine import SshMachine
 
@@ -59,3 +59,33 @@ def test_a_program_that_one_host_lacks_is_named_with_that_host(mpi: str, machine
         ("on lacks-worker-1 (node2) ", "code 127", f"{ONLY_ON_NODE1}: command not found"),
         "lacks-worker-1 lacks the program, lacks-worker-0 started it",
     )
+
+
+MEETS = "from mpi4py import MPI; MPI.COMM_WORLD.Barrier()"
+WALLED = {
+    "openmpi5": ("A daemon failed to report back", "no firewall may stand between the hosts"),
+    "mpich": ("(Connection timed out)", "a firewall on the way drops the connection"),
+}
+
+
+@pytest.fixture
+def walled(rack: Rack) -> Rack:
+    """What node1 and node2 send each other vanishes."""
+    for here, there in (("node1", "node2"), ("node2", "node1")):
+        rack.host(here).faults.drop_connections_from(rack.host(there))
+    return rack
+
+
+@pytest.mark.parametrize("mpi", WALLED)
+def test_a_firewall_is_named_once_a_connection_has_timed_out(mpi: str, machine: SshMachine, walled: Rack) -> None:
+    for host in ("node1", "node2"):
+        walled.host(host).faults.impatient()
+    cause = ended(machine, "walled", [str(mpi_folder(mpi) / "bin/python3"), "-c", MEETS], mpi)
+    is_told(cause, (WALLED[mpi][0],), WALLED[mpi][1])
+
+
+@pytest.mark.parametrize("mpi", ["debian", *WALLED])
+def test_a_firewall_is_not_guessed_while_nobody_has_complained(mpi: str, machine: SshMachine, walled: Rack) -> None:
+    """Open MPI 4 never does."""
+    cause = ended(machine, "mute", [str(mpi_folder(mpi) / "bin/python3"), "-c", MEETS], mpi, deadline=15)
+    is_told(cause, ("deadline of 15 s",), None)
