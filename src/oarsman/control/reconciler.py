@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from oarsman import names
 from oarsman.control.queue import WorkQueue
 from oarsman.engines.contract import Assignment, Engine
-from oarsman.errors import ManifestError, OarsmanError, PlaceLostError, RetryableError
+from oarsman.errors import ManifestError, OarsmanError, PlaceLostError, Problem, RetryableError
 from oarsman.job.job import Job
 from oarsman.job.observed import Observed
 from oarsman.job.state import Status
@@ -124,7 +124,7 @@ class Reconciler(Generic[Stored]):
         rest: float = 0.0,
         finish_within: float = 0.0,
     ) -> None:
-        """home: where jobs run that name no engine of `others`. may_act: whether this process is still the one to do
+        """home: where jobs run that name its engine, or none. may_act: whether this process is still the one to do
         it. around: is given every turn, to measure it. workers: turns at the same time. rest: seconds between two
         turns of a job. finish_within: seconds for the turns under way when cancelled."""
         self._records = records
@@ -185,6 +185,8 @@ class Reconciler(Generic[Stored]):
         except ManifestError:
             return
         site, assignment = self._site(record), self._records.assignment(record, job)
+        if site is None:
+            return
         if record.status.start_time is not None and not record.status.finished:
             site.admission.hold(job)
         await site.engine.adopt(assignment)
@@ -213,7 +215,9 @@ class Reconciler(Generic[Stored]):
         if not job.is_ours:
             await (self._remove(record) if record.deleting else self._records.leave(record))
             return
-        site = self._site(record)
+        if (site := self._site(record)) is None:
+            await self._refuse(record)
+            return
         assignment = await site.admission.admit(self._records.assignment(record, job), self._now())
         observed = await site.engine.observe(assignment)
         if taken_away:
@@ -222,7 +226,22 @@ class Reconciler(Generic[Stored]):
         trouble = await self._act(site.engine, assignment, plan)
         if assignment.admission.about == names.REASON_ENVIRONMENT and not plan.status.finished:
             self.queue.add_after(key, _BUILD_SECONDS)
-        await self._conclude(record, job, observed, plan, trouble)
+        await self._conclude(record, job, site, observed, plan, trouble)
+
+    async def _refuse(self, record: Record[Stored]) -> None:
+        """A newer release handed it to an engine that is not known here. If that has begun, it is not ours to end."""
+        begun = record.status.start_time is not None and not record.status.finished
+        if begun:
+            log.warning(
+                "%s is left alone: it runs by the engine %s, which is not known here", record.key, record.engine
+            )
+        elif record.deleting:
+            await self._remove(record)
+        else:
+            message = Text("there is no engine '{engine}'", engine=record.engine)
+            problem = Problem(source="", line=1, column=1, field="engine", message=message)
+            plan = reject(record.status, [problem], self._now(), generation=record.generation)
+            await self._write(record, None, plan, settled=True)
 
     async def _act(self, engine: Engine, assignment: Assignment, plan: Plan) -> OarsmanError | None:
         """Carry the plan out as far as it goes. What is left undone is planned again."""
@@ -239,7 +258,13 @@ class Reconciler(Generic[Stored]):
         return None
 
     async def _conclude(
-        self, record: Record[Stored], job: Job, observed: Observed, plan: Plan, trouble: OarsmanError | None
+        self,
+        record: Record[Stored],
+        job: Job,
+        site: EngineSite,
+        observed: Observed,
+        plan: Plan,
+        trouble: OarsmanError | None,
     ) -> None:
         ended, wake = over(observed, plan), plan.look_again_in
         due = any(isinstance(action, DeleteJob) for action in plan.actions)
@@ -251,7 +276,7 @@ class Reconciler(Generic[Stored]):
         await self._write(record, job, plan, settled=ended and trouble is None)
         rests = plan.status.retry_at is not None and self._now() < plan.status.retry_at
         if ended or ((rests or plan.status.is_true(names.SUSPENDED)) and _nothing_left(observed)):
-            self._site(record).admission.release(record.uid)
+            site.admission.release(record.uid)
         self._ended.pop(record.key, None)
         if ended:
             self._ended[record.key] = None
@@ -276,7 +301,7 @@ class Reconciler(Generic[Stored]):
         """The record first: should we be killed before the rest, a key without a record says what to do."""
         self._check_office()
         await self._records.remove(record)
-        await self._forget(record.key, record.uid, self._site(record))
+        await self._forget(record.key, record.uid, self._site(record) or self._home)
 
     async def _forget(self, key: str, uid: str, *sites: EngineSite) -> None:
         self._known.pop(key, None)
@@ -287,8 +312,10 @@ class Reconciler(Generic[Stored]):
         self._records.forgotten(key)
 
     # -- what is known of a job -------------------------------------------------------------------------
-    def _site(self, record: Record[Stored]) -> EngineSite:
-        return self._others.get(record.engine, self._home)
+    def _site(self, record: Record[Stored]) -> EngineSite | None:
+        """None if nobody here knows its engine."""
+        name = names.PLACE_ALIASES.get(record.engine, record.engine)
+        return self._home if name in ("", self._home.engine.name) else self._others.get(name)
 
     def _job_of(self, record: Record[Stored]) -> Job:
         """Built once per version. A job that has begun is looked after although an edit, or a newer release, makes it
