@@ -19,6 +19,7 @@ CHINESE = {
     "memory": "内存不足",
     "user-namespaces": "用户命名空间",
     "shared-library": "共享库",
+    "instructions": "CPU 缺少指令",
     "interpreter": "解释器",
     "not-executable": "无法执行",
     "permission": "权限",

@@ -89,7 +89,13 @@ class World:
         self.reconciler = Reconciler(records, EngineSite(self.engine, self.admission), queue, now=lambda: self.now)
 
     def submit(
-        self, uid: str = "u", workers: int = 1, cpus: int = 0, annotations: Mapping[str, str] | None = None, **spec: Any
+        self,
+        uid: str = "u",
+        workers: int = 1,
+        cpus: int = 0,
+        engine: str = "local",
+        annotations: Mapping[str, str] | None = None,
+        **spec: Any,
     ) -> None:
         name = "pi" if uid == "u" else uid
         metadata = {"name": name, "annotations": dict(annotations or {})}
@@ -97,7 +103,7 @@ class World:
             uid=uid,
             namespace="default",
             name=name,
-            engine="local",
+            engine=engine,
             owner="me",
             folder="/",
             document={**document(workers, cpus, **spec), "metadata": metadata},
@@ -245,6 +251,41 @@ def test_a_job_that_never_made_sense_is_rejected_and_settled(world: World) -> No
     world.store.request_delete("default/pi")
     world.turn()
     assert world.store.by_uid("u") is None
+
+
+def test_a_job_of_an_engine_that_is_not_known_is_refused_and_not_run_here(world: World) -> None:
+    world.submit(engine="slurm")
+    world.adopt()
+    world.turn()
+    failed = world.status.condition(names.FAILED)
+    assert failed is not None
+    assert (failed.reason, failed.message) == (
+        names.REASON_INVALID,
+        "Found validation errors: engine: there is no engine 'slurm'",
+    )
+    assert (world.engine.asked, world.engine.adopted, world.admission.holders) == ([], [], ())
+    assert world.stored.finished
+    world.store.request_delete("default/pi")
+    world.turn()
+    assert world.store.by_uid("u") is None
+
+
+def test_what_an_engine_that_is_not_known_has_begun_is_left_alone(world: World) -> None:
+    world.submit(engine="slurm")
+    world.became(RUNNING)
+    world.store.request_delete("default/pi")
+    before = world.stored
+    world.adopt()
+    world.turn()
+    assert world.stored == before
+    assert (world.engine.asked, world.engine.adopted) == ([], [])
+
+
+@pytest.mark.parametrize("engine", ["local", "embedded", ""])
+def test_this_machine_has_had_other_names(world: World, engine: str) -> None:
+    world.submit(engine=engine)
+    world.turn()
+    assert world.engine.asked
 
 
 def test_jobs_that_ended_are_not_remembered_without_end(

@@ -82,6 +82,13 @@ class Faults:
         self._host.sh(f"tc qdisc add dev eth0 root tbf rate {kilobits}kbit burst 16kb latency 400ms")
         return self._until_reboot(lambda: self._host.sh("tc qdisc del dev eth0 root"))
 
+    def impatient(self) -> Fault:
+        """Connections that nobody answers time out after three seconds, not after two minutes."""
+        file = "/proc/sys/net/ipv4/tcp_syn_retries"
+        before = self._host.sh(f"cat {file}").strip()
+        self._host.sh(f"echo 1 >{file}")
+        return self._until_reboot(lambda: self._host.sh(f"echo {before} >{file}"))
+
     def unknown_name(self, other: Host) -> Fault:
         """This host no longer resolves the name of another one."""
         return self._edit("/etc/hosts", lambda lines: [line for line in lines if other.name not in line.split()[1:]])

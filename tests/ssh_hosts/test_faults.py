@@ -160,6 +160,14 @@ def test_a_slow_host_takes_its_time(rack: Rack) -> None:
     assert time.monotonic() - began > 0.5
 
 
+def test_an_impatient_host_gives_up_soon_and_is_patient_again(rack: Rack) -> None:
+    retries = "cat /proc/sys/net/ipv4/tcp_syn_retries"
+    before = rack[0].sh(retries)
+    with rack[0].faults.impatient():
+        assert rack[0].sh(retries).strip() == "1"
+    assert rack[0].sh(retries) == before
+
+
 def test_who_logs_in_finds_the_mpi_that_is_only_in_the_profile(rack: Rack) -> None:
     rack[0].faults.path_only_in_profile("openmpi5")
     assert "(Open MPI) 5" in said(rack, rack[0], "sh -lc 'mpirun --version'")

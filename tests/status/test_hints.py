@@ -24,6 +24,12 @@ should not happen.
 [pi-worker-0:00000] *** on a NULL communicator
 """
 DROPPED = REFUSED.split("[pi-worker-0")[0].replace("Connection refused (111)", "Connection timed out (110)")
+NO_PROXY = """\
+[proxy:1@b] HYDU_sock_connect (sock.c:140): unable to connect from "b" to "10.88.3.11" (Connection timed out)
+[proxy:1@b] main (pmip.c:100): unable to connect to server 10.88.3.11 at port 44111 (check for firewalls!)
+[mpiexec@a] ui_cmd_cb (pmiserv_pmci.c:51): Launch proxy failed.
+[mpiexec@a] main (mpiexec.c:270): process manager error waiting for completion
+"""
 SEGFAULT = "mpirun noticed that process rank 1 with PID 6 on node pi-worker-1 exited on signal 11 (Segmentation fault)."
 CODE_77 = "Process name: [[9703,1],1]\nExit code:    77"
 
@@ -72,6 +78,18 @@ FAILURES = [
         "timed out",
         "firewall",
     ),
+    (
+        "a firewall, MPICH, after some ranks had begun",
+        of_ranks(a_rank(0, code=137), a_rank(1, code=137), launcher=NO_PROXY),
+        "the launcher exited with code 1: [proxy:1@b] HYDU_sock_connect (sock.c:140): unable to connect",
+        "a firewall on the way drops the connection",
+    ),
+    (
+        "a firewall, MPICH, and a rank that failed by itself",
+        of_ranks(a_rank(0), a_rank(1, code=3), launcher=NO_PROXY),
+        RANK_1 + "exited with code 3",
+        None,
+    ),
     ("no sshd", of_launcher("ssh: connect to host a port 22: Connection refused", 255), "refused", "nothing listened"),
     ("no route", of_launcher("ssh: connect to host a port 22: No route to host", 255), "route", "no way to that host"),
     ("a daemon", of_launcher("A daemon failed to report back after being spawned."), "daemon", "could not call back"),
@@ -86,6 +104,13 @@ FAILURES = [
     ),
     ("a bus error", of_rank(code=135), "signal 7 (Bus error)", None),
     ("a full /dev/shm", of_rank("RuntimeError: insufficient shared memory (shm)", code=135), "Bus error", "/dev/shm"),
+    ("a trap", of_rank("step 3", code=132), "signal 4 (Illegal instruction)", None),
+    (
+        "another CPU",
+        of_rank("The TensorFlow library was compiled to use AVX instructions, but these aren't available", code=132),
+        "signal 4 (Illegal instruction)",
+        "instructions this CPU lacks",
+    ),
     # The wrong MPI
     (
         "MPICH by Open MPI",

@@ -80,6 +80,12 @@ MESSAGES = [
     ("permission", "PermissionError: [Errno 13] Permission denied: '/data/part-0'"),
     # Our shim, the loader, bash
     ("shared-library", "./a.out: error while loading shared libraries: libhdf5.so.200: cannot open shared object file"),
+    ("instructions", "./a.out: CPU ISA level is lower than required"),
+    (
+        "instructions",
+        "The TensorFlow library was compiled to use AVX2 instructions, but these aren't available on your machine.",
+    ),
+    ("instructions", "RuntimeError: NumPy was built with baseline optimizations: (X86_V2) but your machine doesn't"),
     ("interpreter", "./run.sh: bad interpreter"),
     ("interpreter", "bash: ./run.sh: cannot execute: required file not found"),
     # Containers and user namespaces

@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from oarsman import names
 from oarsman.control.queue import WorkQueue
 from oarsman.engines.contract import Assignment, Engine
-from oarsman.errors import ManifestError, OarsmanError, PlaceLostError, RetryableError
+from oarsman.errors import ManifestError, OarsmanError, PlaceLostError, Problem, RetryableError
 from oarsman.job.job import Job
 from oarsman.job.observed import Observed
 from oarsman.job.state import Status
@@ -112,7 +112,7 @@ Tried = Callable[[str], Coroutine[Any, Any, Result]]
 @dataclass(eq=False)
 class Reconciler(Generic[Stored]):
     records: Records[Stored]
-    home: EngineSite  # where jobs run that name no engine of `others`
+    home: EngineSite  # where jobs run that name its engine, or none
     queue: WorkQueue
     _: KW_ONLY
     others: Mapping[str, EngineSite] = field(default_factory=dict)
@@ -172,6 +172,8 @@ class Reconciler(Generic[Stored]):
         except ManifestError:
             return
         site, assignment = self._site(record), self.records.assignment(record, job)
+        if site is None:
+            return
         if record.status.start_time is not None and not record.status.finished:
             site.admission.hold(job)
         await site.engine.adopt(assignment)
@@ -200,7 +202,9 @@ class Reconciler(Generic[Stored]):
         if not job.is_ours:
             await (self._remove(record) if record.deleting else self.records.leave(record))
             return
-        site = self._site(record)
+        if (site := self._site(record)) is None:
+            await self._refuse(record)
+            return
         assignment = await site.admission.admit(self.records.assignment(record, job), self.now())
         observed = await site.engine.observe(assignment)
         if taken_away:
@@ -209,7 +213,22 @@ class Reconciler(Generic[Stored]):
         trouble = await self._act(site.engine, assignment, plan)
         if assignment.admission.about == names.REASON_ENVIRONMENT and not plan.status.finished:
             self.queue.add_after(key, _BUILD_SECONDS)
-        await self._conclude(record, job, observed, plan, trouble)
+        await self._conclude(record, job, site, observed, plan, trouble)
+
+    async def _refuse(self, record: Record[Stored]) -> None:
+        """A newer release handed it to an engine that is not known here. If that has begun, it is not ours to end."""
+        begun = record.status.start_time is not None and not record.status.finished
+        if begun:
+            log.warning(
+                "%s is left alone: it runs by the engine %s, which is not known here", record.key, record.engine
+            )
+        elif record.deleting:
+            await self._remove(record)
+        else:
+            message = Text("there is no engine '{engine}'", engine=record.engine)
+            problem = Problem(source="", line=1, column=1, field="engine", message=message)
+            plan = reject(record.status, [problem], self.now(), generation=record.generation)
+            await self._write(record, None, plan, settled=True)
 
     async def _act(self, engine: Engine, assignment: Assignment, plan: Plan) -> OarsmanError | None:
         """Carry the plan out as far as it goes. What is left undone is planned again."""
@@ -226,7 +245,13 @@ class Reconciler(Generic[Stored]):
         return None
 
     async def _conclude(
-        self, record: Record[Stored], job: Job, observed: Observed, plan: Plan, trouble: OarsmanError | None
+        self,
+        record: Record[Stored],
+        job: Job,
+        site: EngineSite,
+        observed: Observed,
+        plan: Plan,
+        trouble: OarsmanError | None,
     ) -> None:
         ended, wake = over(observed, plan), plan.look_again_in
         due = any(isinstance(action, DeleteJob) for action in plan.actions)
@@ -238,7 +263,7 @@ class Reconciler(Generic[Stored]):
         await self._write(record, job, plan, settled=ended and trouble is None)
         delayed = not_before(job, plan.status, self.now()) is not None
         if ended or ((delayed or plan.status.is_true(names.SUSPENDED)) and _nothing_left(observed)):
-            self._site(record).admission.release(record.uid)
+            site.admission.release(record.uid)
         self._ended.pop(record.key, None)
         if ended:
             self._ended[record.key] = None
@@ -263,7 +288,7 @@ class Reconciler(Generic[Stored]):
         """The record first: should we be killed before the rest, a key without a record says what to do."""
         self._check_office()
         await self.records.remove(record)
-        await self._forget(record.key, record.uid, self._site(record))
+        await self._forget(record.key, record.uid, self._site(record) or self.home)
 
     async def _forget(self, key: str, uid: str, *sites: EngineSite) -> None:
         self._known.pop(key, None)
@@ -274,8 +299,10 @@ class Reconciler(Generic[Stored]):
         self.records.forgotten(key)
 
     # -- what is known of a job -------------------------------------------------------------------------
-    def _site(self, record: Record[Stored]) -> EngineSite:
-        return self.others.get(record.engine, self.home)
+    def _site(self, record: Record[Stored]) -> EngineSite | None:
+        """None if nobody here knows its engine."""
+        name = names.PLACE_ALIASES.get(record.engine, record.engine)
+        return self.home if name in ("", self.home.engine.name) else self.others.get(name)
 
     def _job_of(self, record: Record[Stored]) -> Job:
         """Built once per version. A job that has begun is looked after although an edit, or a newer release, makes it

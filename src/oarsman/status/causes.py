@@ -59,6 +59,9 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
         return _lost(gone, seen)
     if taken := _taken_away(job, seen, rank):
         return _scaled_away(job, seen, taken)
+    killed = rank is not None and (_terminated(rank) or _killed_by_nobody_known(rank))
+    if killed and not lost and mpirun_words.misses_host(seen.launcher_lines):
+        return _launcher(job, seen, launcher)
     if rank is not None and not _ended_with(launcher, rank):
         return _rank(job, rank, seen)
     if lost:

@@ -32,7 +32,6 @@ _SIGNALS: Final = {
     25: Text("File size limit exceeded"),
     31: Text("Bad system call"),
 }
-_SIGNAL_HINTS: Final = {4: Text("the program uses instructions this CPU lacks: build it for the hosts it runs on")}
 _MEMORY_HINT: Final = Text("raise the memory limit of the role that ran it, or use less memory per rank")
 
 
@@ -65,4 +64,4 @@ def tell(exit_: Exit) -> Ending:
         return Ending(code=exit_.code, signal=signal, words=words, hint=_MEMORY_HINT, memory_limit_hit=True)
     if signal == SIGKILL:
         words = Text("{what}; who sent it is not known", what=words)
-    return Ending(code=exit_.code, signal=signal, words=words, hint=_SIGNAL_HINTS.get(signal))
+    return Ending(code=exit_.code, signal=signal, words=words)

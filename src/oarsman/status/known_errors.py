@@ -197,6 +197,12 @@ KNOWN: Final = (
         Text("that host lacks a shared library: install it there, or hand LD_LIBRARY_PATH on to the ranks (mpirun -x)"),
     ),
     _known(
+        "instructions",
+        r"CPU ISA level is lower than required|compiled to use .* instructions, but these aren't available|"
+        r"was built with baseline optimizations",
+        Text("the program uses instructions this CPU lacks: build it for the hosts it runs on"),
+    ),
+    _known(
         "interpreter",
         r"bad interpreter|cannot execute: required file not found",
         Text("what the script's first line (#!) names, or the loader of a binary, is not on that host"),

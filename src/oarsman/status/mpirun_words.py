@@ -82,6 +82,7 @@ _BOILERPLATE: Final = re.compile(
 # The lines in which Hydra's own programs and Open MPI's libraries report, whoever failed.
 _LIBRARY_SAYS: Final = re.compile(r"\[(?:mpiexec|proxy:\S+)@[^\]]+\] |\[\S+:\d+\] (?:\*\*\* |PMIX ERROR)")
 
+_MISSES_HOST: Final = re.compile(r"\[mpiexec@[^\]]+\] .*Launch proxy failed")
 _MISSES_PROGRAM: Final = re.compile(
     r"(?:mpirun|mpiexec|orterun|prterun|prun) was unable to find the specified executable|"
     r"execvp error on file .{1,300}? \(No such file or directory\)"
@@ -93,6 +94,11 @@ _REFUSES: Final = re.compile(
     r"There are not enough slots available in the system|"
     r"(?:mpirun|mpiexec|orterun|prterun|prun) has detected an attempt to run as root"
 )
+
+
+def misses_host(lines: Sequence[str]) -> bool:
+    """Whether Hydra's own program did not come up on some host. It kills the ranks that ran elsewhere by then."""
+    return any(_MISSES_HOST.search(line) for line in lines)
 
 
 def blamed(lines: Sequence[str]) -> NamedProcess | None:

@@ -59,6 +59,7 @@ int main(int argc, char **argv) {
   if (!strcmp(how, "assert")) assert(argc == 77);
   if (!strcmp(how, "free")) { char *room = malloc(8); free(room + 4); }
   if (!strcmp(how, "abort")) abort();
+  if (!strcmp(how, "trap")) __builtin_trap();
   return atoi(how);
 }
 """
@@ -114,6 +115,9 @@ ROWS = [
     Row("slots", "openmpi5", ["mpirun -n $(echo 64) true"], ("not enough slots",), "more ranks were asked for"),
     Row("option", "openmpi5", ["mpirun --frob true"], ("unrecognized option",), "does not know that option"),
     Row("option-m", "mpich", ["mpirun --frob true"], ("unrecognized argument",), "does not know that option"),
+    Row("no-n-5", "openmpi5", ["mpirun ./openmpi5 77"], of_rank(1, "exited with code 77")),
+    Row("no-n-4", "openmpi4", ["mpirun ./openmpi4 77"], of_rank(1, "exited with code 77")),
+    Row("no-n-m", "mpich", ["mpirun ./mpich 77"], of_rank(1, "exited with code 77")),
     Row("mpirum", "mpich", ["mpirum -n 2 true"], ("code 127", "mpirum"), "spelling"),
 ]
 MEMORY = Row(
@@ -126,6 +130,7 @@ WITHOUT_MPI = [
     (["./plain", "assert"], "signal 6 (Aborted): plain: program.c:", None),
     (["./plain", "free"], "signal 6 (Aborted): free(): invalid pointer", None),
     (["./plain", "abort"], "signal 6 (Aborted)", None),
+    (["./plain", "trap"], "signal 4 (Illegal instruction)", None),  # a program may well do that itself
     (["python3", "-c", "import os; os.kill(os.getpid(), 9)"], "signal 9 (Killed); who sent it is not known", None),
     (["python3", "-c", "import os; os.kill(os.getpid(), 15)"], "signal 15 (Terminated)", None),
     (["python3", "-c", "import os; os.kill(os.getpid(), 7)"], "signal 7 (Bus error)", None),

@@ -50,6 +50,33 @@ def test_hydra_tags_say_the_rank_and_the_pipe_says_the_stream(tmp_path: Path) ->
     assert recorded(tmp_path, b"[1,2]<stdout>: trouble\n", stream="err", hydra=True)["rank-2.err"] == "trouble\n"
 
 
+def test_pieces_that_hydra_hands_on_are_there_before_their_line_ends(tmp_path: Path) -> None:
+    recorder = TaggedRecorder(str(tmp_path), host="l", stream="err", host_of=str)
+    recorder.by_hydra = True
+
+    def now(chunk: bytes) -> tuple[bytes, ...]:
+        recorder.feed(chunk)
+        return tuple(file.read_bytes() for file in sorted(tmp_path.glob("rank-*.err")))
+
+    assert now(b"[1,0]<stdout>: \r1%") == (b"\r1%",)
+    assert now(b"[1,1]<stdout>: [#  ]") == (b"\r1%", b"[#  ]")
+    assert now(b"[1,0]<stdo") == (b"\r1%", b"[#  ]")
+    assert now(b"ut>: \r2%") == (b"\r1%\r2%", b"[#  ]")
+    assert now(b"[1,0]<stdout>: \nmpiexec says\n") == (b"\r1%\r2%\n", b"[#  ]")
+    assert now(b"[1,1]<stdout>:  [") == (b"\r1%\r2%\n", b"[#  ] ")
+    recorder.finish()
+    assert (tmp_path / "rank-1.err").read_bytes() == b"[#  ] ["
+    merged = [line.split(" ", 1)[1] for line in (tmp_path / MERGED).read_text().splitlines()]
+    assert merged == ["0 0 err 2%", "- l err mpiexec says", "1 1 err [#  ] ["]
+
+
+@pytest.mark.parametrize("cut", range(1, 32))
+def test_it_does_not_matter_where_the_pieces_of_hydra_are_cut(tmp_path: Path, cut: int) -> None:
+    text = b"[1,31]<stdout>: [1\n[1,4]<stdout>: b"
+    found = recorded(tmp_path, text[:cut], text[cut:], hydra=True)
+    assert (found["rank-31.out"], found["rank-4.out"]) == ("[1\n", "b")
+
+
 def test_bytes_that_are_no_text_come_through(tmp_path: Path) -> None:
     recorder = TaggedRecorder(str(tmp_path), host="l", stream="out", host_of=str)
     recorder.feed(b"[1,0]<stdout>:\xff\xfe\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+import yaml
 from ssh_hosts import Host, Rack
 
 from oarsman import names
 from oarsman.errors import UsageError
 from oarsman.job.state import Status
+from oarsman.status import words as words_of
 
 from ..machine import mpijob
 from .ssh_machine import SshMachine
@@ -164,3 +167,41 @@ def test_an_mpi_that_the_hosts_do_not_have_is_named_and_nothing_waits_for_it(mac
     document = mpijob("other", ["mpirun", "true"], annotations=NO_CODE, mpiImplementation="MPICH")
     status = machine.until_finished(machine.submit(document)).status
     assert cause(status).startswith("node1 has no MPICH (it has Open MPI 4.")
+
+
+# Long enough to be stopped, and it would end well if nobody did.
+FOR_A_WHILE = ["mpirun", "-n", "4", "sh", "-c", "echo begun; sleep 40"]
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["while it runs", "before it starts"])
+def test_a_stop_that_was_promised_happens_although_a_host_admits_nobody(
+    machine: SshMachine, rack: Rack, begun: bool
+) -> None:
+    """Told to leave in the moment it was told to stop it, the command has left before the job has ended. Of two signals
+    of one kind at once a process may see one, so they are of two kinds."""
+    closed: Host = rack.host("node2")
+    both = yaml.safe_load(machine.inventory.read_text())
+    inventory = machine.inventory.with_name("both.yaml")
+    inventory.write_text(yaml.safe_dump({**both, "hosts": both["hosts"][:2]}))
+    annotations = {**NO_CODE, names.ANNOTATION_INVENTORY: str(inventory)}
+    (machine.folder / "job.json").write_text(json.dumps(mpijob("held", FOR_A_WHILE, slots=2, annotations=annotations)))
+    fault = None if begun else closed.faults.closed_port()
+    command = machine.start("run", "--wait-for-hosts", "job.json")
+    assert command.stdout is not None
+    awaited = {f"[rank {rank} " for rank in range(4)} if begun else {"node2: "}
+    while awaited and (line := command.stdout.readline()):
+        awaited = {words for words in awaited if words not in line}
+    assert not awaited
+    if fault is None:
+        assert set(machine.machine_of("default/held").values()) == {"node1", "node2"}
+        fault = closed.faults.closed_port()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        command.send_signal(number)
+    said, _ = command.communicate(timeout=machine.patience)
+    assert command.returncode == 130, said
+    assert "held is left to the supervisor, which goes on stopping it" in said
+    status = machine.until_finished("default/held").status
+    assert words_of.state(status) == words_of.STOPPED
+    machine.nothing_left_on([host for host in rack if host is not closed])
+    fault.undo()
+    machine.nothing_left()

@@ -428,6 +428,8 @@ class JobAgent:
         elif not rank.ended and mpirun_words.abort_code(lines, rank.facts.rank) is not None:
             killed = (128 + signal.SIGKILL, int(signal.SIGKILL))
             self.journal.note(journal.RankEnd(*rank.key, *killed, False, lines, "", None))
+        elif lines:  # that it wrote anything tells that its program was there
+            self.journal.note(journal.RankLines(*rank.key, lines[-1:]))
 
     def _stop_launcher(self) -> None:
         self.waiting_attempt = None

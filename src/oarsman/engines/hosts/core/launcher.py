@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import contextlib
 import os
+import re
 import resource
 import signal
 import socket
@@ -257,6 +258,12 @@ class RankLogs:
         self._recorders.clear()
 
 
+# Hydra puts it before every piece that a rank writes, as soon as it comes; of the last one the rest may be on its way.
+_PIECE_TAG = re.compile(rb"\[1,([0-9]+)\]<stdout>: ")
+_PIECE_TAG_BEGUN = re.compile(rb"\[(?:1(?:,(?:[0-9]+(?:\](?:<(?:s(?:t(?:d(?:o(?:u(?:t(?:>:?)?)?)?)?)?)?)?)?)?)?)?)?\Z")
+_LONGEST_TAG = 32
+
+
 class TaggedRecorder:
     """One stream of a launcher elsewhere, with lines of its ranks among its own."""
 
@@ -267,14 +274,20 @@ class TaggedRecorder:
         self._tags = Tags()
         self.by_hydra = False  # tags say nothing about the stream
         self._partial = b""
+        self._speaker: int | None = None  # Hydra's: whose line has not ended yet
 
     def feed(self, chunk: bytes) -> None:
+        if self.by_hydra:
+            self._partial = self._hear_pieces(self._partial + chunk)
+            return
         lines, self._partial = log_lines.split_off(self._partial + chunk)
         for line in lines.split(b"\n") if lines is not None else ():  # progress bars have carriage returns in theirs
             self._hear(line)
 
     def finish(self) -> None:
-        if self._partial:
+        if self._partial and self.by_hydra:
+            self._hear_piece(self._speaker, self._partial)
+        elif self._partial:
             self._hear(self._partial)
         for spoken in self._tags.rest():
             self._record(spoken)
@@ -284,6 +297,25 @@ class TaggedRecorder:
     def last_lines(self, count: int) -> list[str]:
         """The launcher's own."""
         return self._own.last_lines(count)
+
+    def _hear_pieces(self, data: bytes) -> bytes:
+        """Each goes to its rank at once, so that what has not ended is seen; what may begin a tag is given back."""
+        begun = _PIECE_TAG_BEGUN.search(data, max(0, len(data) - _LONGEST_TAG))
+        end = begun.start() if begun is not None else len(data)
+        head, *tagged = _PIECE_TAG.split(data[:end])
+        self._hear_piece(self._speaker, head)
+        for rank, text in zip(tagged[::2], tagged[1::2], strict=True):
+            self._hear_piece(int(rank), text)
+        return data[end:]
+
+    def _hear_piece(self, rank: int | None, text: bytes) -> None:
+        """A piece of a rank ends with its line at the latest; what comes then without a tag is the launcher's own."""
+        said, newline, own = text.partition(b"\n") if rank is not None else (b"", b"", text)
+        if rank is not None and (said or newline):
+            self._ranks.feed("", rank, self._stream, said + newline)
+        if own:
+            self._own.feed(own)
+        self._speaker = None if newline else rank
 
     def _hear(self, line: bytes) -> None:
         spoken = self._tags.read(line.decode("utf-8", "surrogateescape"))
@@ -295,4 +327,4 @@ class TaggedRecorder:
         if spoken.rank is None:
             self._own.feed(text)
         else:
-            self._ranks.feed("", spoken.rank, self._stream if self.by_hydra else spoken.stream, text)
+            self._ranks.feed("", spoken.rank, spoken.stream, text)

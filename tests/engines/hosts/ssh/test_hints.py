@@ -1,0 +1,91 @@
+"""Real failures on SSH hosts: what their cause says, and the hint, or that there is none. See ../test_hints.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+from ssh_hosts import Rack
+
+from oarsman import names
+from oarsman.job.state import Cause
+
+from ..machine import mpi_folder, mpijob
+from ..test_hints import is_told
+from .ssh_machine import SshMachine
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+ONLY_ON_NODE1 = "/home/rower/only-there"
+
+
+@pytest.fixture
+def machine(tmp_path: Path, rack: Rack) -> Iterator[SshMachine]:
+    """Two hosts, each of which takes one worker of a job."""
+    with closing(SshMachine(tmp_path / "state", rack)) as machine:
+        yield machine
+        rack.repair()
+
+
+def ended(machine: SshMachine, name: str, words: Sequence[str], mpi: str, *, deadline: int = 200) -> Cause | None:
+    document = yaml.safe_load(machine.inventory_with(mpi).read_text())
+    document["hosts"] = document["hosts"][:2]
+    inventory = machine.inventory.with_name("two.yaml")
+    inventory.write_text(yaml.safe_dump(document))
+    annotations = {names.ANNOTATION_CODE: "none", names.ANNOTATION_INVENTORY: str(inventory)}
+    policy = {"activeDeadlineSeconds": deadline}
+    key = machine.submit(
+        mpijob(name, ["mpirun", "-n", "4", *words], slots=2, annotations=annotations, run_policy=policy)
+    )
+    return machine.until_finished(key).status.cause
+
+
+@pytest.mark.parametrize("mpi", ["debian", "openmpi5", "mpich"])
+def test_a_missing_module_is_named_with_the_host_whose_python_lacks_it(mpi: str, machine: SshMachine) -> None:
+    cause = ended(machine, "module", ["python3", "-S", "-c", "import mpi4py"], mpi)
+    is_told(
+        cause, ("on module-worker-", "No module named 'mpi4py'"), "install mpi4py in the Python that ran on module-"
+    )
+
+
+@pytest.mark.parametrize("mpi", ["debian", "openmpi5", "mpich"])
+def test_a_program_that_one_host_lacks_is_named_with_that_host(mpi: str, machine: SshMachine, rack: Rack) -> None:
+    rack.host("node1").write(ONLY_ON_NODE1, "#!/bin/sh\necho up\nexec sleep 600\n", user="rower", mode=0o755)
+    cause = ended(machine, "lacks", [ONLY_ON_NODE1], mpi)
+    is_told(
+        cause,
+        ("on lacks-worker-1 (node2) ", "code 127", f"{ONLY_ON_NODE1}: command not found"),
+        "lacks-worker-1 lacks the program, lacks-worker-0 started it",
+    )
+
+
+MEETS = "from mpi4py import MPI; MPI.COMM_WORLD.Barrier()"
+WALLED = {
+    "openmpi5": ("A daemon failed to report back", "no firewall may stand between the hosts"),
+    "mpich": ("(Connection timed out)", "a firewall on the way drops the connection"),
+}
+
+
+@pytest.fixture
+def walled(rack: Rack) -> Rack:
+    """What node1 and node2 send each other vanishes."""
+    for here, there in (("node1", "node2"), ("node2", "node1")):
+        rack.host(here).faults.drop_connections_from(rack.host(there))
+    return rack
+
+
+@pytest.mark.parametrize("mpi", WALLED)
+def test_a_firewall_is_named_once_a_connection_has_timed_out(mpi: str, machine: SshMachine, walled: Rack) -> None:
+    for host in ("node1", "node2"):
+        walled.host(host).faults.impatient()
+    cause = ended(machine, "walled", [str(mpi_folder(mpi) / "bin/python3"), "-c", MEETS], mpi)
+    is_told(cause, (WALLED[mpi][0],), WALLED[mpi][1])
+
+
+@pytest.mark.parametrize("mpi", ["debian", *WALLED])
+def test_a_firewall_is_not_guessed_while_nobody_has_complained(mpi: str, machine: SshMachine, walled: Rack) -> None:
+    """Open MPI 4 never does."""
+    cause = ended(machine, "mute", [str(mpi_folder(mpi) / "bin/python3"), "-c", MEETS], mpi, deadline=15)
+    is_told(cause, ("deadline of 15 s",), None)
