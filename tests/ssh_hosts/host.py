@@ -109,10 +109,13 @@ class Host:
 
     # -- sshd ----------------------------------------------------------------------------------------------
     def start_sshd(self) -> None:
-        """It goes into the background by itself, and is nobody's child but the host's first process's."""
+        """It goes into the background by itself, and is nobody's child but the host's first process's.
+
+        With -r it does not execute itself anew for each connection, which is a third of what a login takes.
+        """
         if self._listens():
             return
-        self.run("/usr/sbin/sshd", "-f", "/etc/ssh/sshd_config", "-E", LOG)
+        self.run("/usr/sbin/sshd", "-r", "-f", "/etc/ssh/sshd_config", "-E", LOG)
         self._wait(self._listens, "listens")
 
     def stop_sshd(self) -> None:
