@@ -21,14 +21,6 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 NO_CODE = {"oarsman.dev/code": "none"}
 
 
-@pytest.fixture
-def machine(tmp_path: Path, rack: Rack) -> Iterator[SshMachine]:
-    machine = SshMachine(tmp_path / "state", rack)
-    yield machine
-    rack.repair()
-    machine.close()
-
-
 @contextmanager
 def everywhere(rack: Rack, do: str, undo: str) -> Iterator[None]:
     """Commands of root on all hosts, before and after."""
