@@ -190,14 +190,10 @@ class Host:
 
     def commands(self, user: str = USER) -> list[str]:
         """What runs there on behalf of a user, apart from the sshd that holds the session."""
-        found = self.sh(f"ps -o args= --user {UID if user == USER else 0} || :") if self._has(user) else ""
-        return [line for line in found.splitlines() if not line.startswith("sshd:")]
-
-    def _has(self, user: str) -> bool:
-        """ps fails if it finds nothing."""
         uid = UID if user == USER else 0
-        folders = (folder for folder in self.path("/proc").iterdir() if folder.name.isdigit())
-        return any(_owner(folder) == uid for folder in folders)
+        folders = [folder for folder in self.path("/proc").iterdir() if folder.name.isdigit()]
+        found = [_command(folder) for folder in folders if _owner(folder) == uid]
+        return [words for words in found if words and not words.startswith("sshd:")]
 
     # -- how it was at first -------------------------------------------------------------------------------
     def clean(self) -> None:
@@ -269,6 +265,15 @@ def hashed(password: str) -> str:
     library = ctypes.CDLL("libcrypt.so.1")
     library.crypt.restype = ctypes.c_char_p
     return str(library.crypt(password.encode(), b"$6$oarsman$").decode())
+
+
+def _command(process: Path) -> str:
+    """Its words, or its name if it has ended and nobody has asked how; empty if it is gone."""
+    try:
+        words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        return " ".join(words).strip() or f"[{(process / 'comm').read_text().strip()}]"
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _owner(process: Path) -> int:
