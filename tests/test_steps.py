@@ -37,8 +37,8 @@ _notes = os.open({notes!r} + "/" + _name, os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _known = set()
 
 
-def _called(frame, event, _):
-    if event != "call" or not frame.f_code.co_filename.startswith(_package):
+def _called(frame, *_):
+    if not frame.f_code.co_filename.startswith(_package):
         return
     stack = []
     while frame is not None:
@@ -52,8 +52,8 @@ def _called(frame, event, _):
 
 
 os.write(_notes, (" ".join(sys.orig_argv).replace("\\n", " ") + "\\n").encode())
-threading.setprofile(_called)
-sys.setprofile(_called)
+threading.settrace(_called)  # which hears of calls alone, while a profile hears of every return, too
+sys.settrace(_called)
 """
 Calls = dict[str, list[list[str]]]  # process -> stacks, the innermost function first
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from engines.hosts.machine import WAITS_IN_MPI
+
 from oarsman import names
 
 from .cases import Blame, Case, Draw, Expected, fails
@@ -52,7 +54,7 @@ WAITS_PLAINLY = ("sh", "-c", "echo begun $RANK; exec sleep 900")
 
 def waits(draw: Draw) -> tuple[str, ...]:
     """All ranks, for ever."""
-    return draw.choice((WAITS_PLAINLY, python(f"{STARTS}{BEGINS}w.Barrier(); w.recv(source=w.rank)\n")))
+    return draw.choice((WAITS_PLAINLY, python(f"{STARTS}{BEGINS}w.Barrier()\n{WAITS_IN_MPI}")))
 
 
 def waits_for(flag: str) -> tuple[str, ...]:

@@ -12,14 +12,18 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import inotify_simple
 import psutil
+from click.testing import CliRunner
 from waiting import waiting
 
 from oarsman.backends.base import JobRecord, LogQuery
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.backends.local.follow import SupervisorLink
+from oarsman.cli.main import cli
+from oarsman.cli.session import Session
 from oarsman.engines.hosts.core.journal import JournalReader
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local.transport import marked
@@ -30,7 +34,22 @@ from oarsman.store.paths import Paths
 ROOT = Path(__file__).resolve().parents[3]
 MPIS = ROOT / ".mpi"
 PATIENCE = 180.0
+QUICK = (
+    "delete",
+    "describe",
+    "hosts",
+    "list",
+    "logs",
+    "plan",
+    "resume",
+    "scale",
+    "stop",
+    "suspend",
+    "top",
+    "wait",
+)  # verbs
 EVERY_MPI = ("openmpi5", "openmpi4", "debian", "mpich", "intel")
+ONE_OF_EACH = ("openmpi5", "debian", "mpich", "intel")  # Debian's and openmpi4 are of one generation
 
 
 def mpi_folder(name: str) -> Path:
@@ -42,7 +61,7 @@ def mpi_folder(name: str) -> Path:
 class Machine:
     patience = PATIENCE  # seconds for a job to get where it is expected
 
-    def __init__(self, state: Path, mpi: str = "openmpi5", **environment: str) -> None:
+    def __init__(self, state: Path, mpi: str = "openmpi5", *, folder: Path | None = None, **environment: str) -> None:
         bins = [mpi_folder(mpi) / "bin", *([Path("/usr/bin")] if mpi == "debian" else []), ROOT / ".venv/bin"]
         path = os.pathsep.join([*map(str, bins), os.environ["PATH"]])
         self.environment = {
@@ -53,7 +72,7 @@ class Machine:
             "NO_COLOR": "1",
             **environment,
         }
-        self.folder = state.parent / "work"
+        self.folder = folder or state.parent / "work"
         self.folder.mkdir(exist_ok=True)
         self.paths = Paths(state)
         self._jobs: LocalBackend | None = None
@@ -64,6 +83,8 @@ class Machine:
         return [str(ROOT / ".venv/bin/oarsman"), *words]
 
     def run(self, *words: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        if words[0] in QUICK and not prefix:
+            return self._run_here(*words)
         return subprocess.run(
             [*prefix, *self.command(*words)],
             env=self.environment,
@@ -74,6 +95,13 @@ class Machine:
             errors="replace",
             timeout=PATIENCE,
         )
+
+    def _run_here(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """In this process: to start another takes longer than such a command."""
+        words = tuple(self.command(*words)[1:])
+        with patch.dict(os.environ, self.environment, clear=True), contextlib.chdir(self.folder):
+            done = CliRunner().invoke(cli, words, obj=Session(), catch_exceptions=False)
+        return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
     def ok(self, *words: str, prefix: tuple[str, ...] = ()) -> str:
         done = self.run(*words, prefix=prefix)
@@ -192,8 +220,8 @@ class Machine:
             assert time.monotonic() < deadline, list(self.paths.run.iterdir())
             time.sleep(0.02)
 
-    def close(self) -> None:
-        """Delete every job, which ends its processes, then end the supervisor."""
+    def clear(self) -> None:
+        """Delete every job, which ends its processes."""
         for process in self._started:
             if process.poll() is None:
                 process.kill()
@@ -206,11 +234,18 @@ class Machine:
         for record in self.jobs.list():
             try:
                 self._remove(record)
-            except Exception as error:  # the other jobs and the supervisor are to end all the same
+            except Exception as error:  # the other jobs are to end all the same
                 troubles.append(f"{record.job.key}: {type(error).__name__}: {error}")
-        SupervisorLink(self.paths).stop()
-        self.remove_run_folder()
         assert not troubles, "\n".join(["jobs that could not be removed without a trace:", *troubles])
+
+    def close(self) -> None:
+        """The same, and end the supervisor, whatever became of the jobs."""
+        try:
+            self.clear()
+        finally:
+            if self.paths.database.exists():
+                SupervisorLink(self.paths).stop()
+                self.remove_run_folder()
 
     def _remove(self, record: JobRecord) -> None:
         with contextlib.suppress(NotFoundError):  # its time to live was over meanwhile
@@ -258,11 +293,13 @@ def python(program: str) -> list[str]:
     return ["python3", "-m", "mpi4py", "-c", program]
 
 
-# Says where it is, then waits in MPI for ever.
+# For ever, for a message: MPI goes on working meanwhile, as in a receive, which would take a core for it.
+WAITS_IN_MPI = "while not MPI.COMM_WORLD.iprobe(): time.sleep(0.02)\n"
+# Says where it is, then waits.
 WAITS = (
-    "from mpi4py import MPI; import os\n"
+    "from mpi4py import MPI; import os, time\n"
     "world = MPI.COMM_WORLD\n"
     "print('rank', world.rank, 'of', world.size, 'on', MPI.Get_processor_name(), flush=True)\n"
     "world.Barrier()\n"
-    "world.recv(source=world.rank)\n"
+    f"{WAITS_IN_MPI}"
 )

@@ -273,14 +273,14 @@ def test_deleting_a_running_job_leaves_no_process_and_no_file(machine: Machine) 
     machine.folders_gone(uid)
 
 
-def test_a_record_that_cannot_be_read_can_be_deleted(machine: Machine) -> None:
-    key = machine.submit(mpijob("odd", ["mpirun", "-n", "1", "hostname"], workers=1))
-    machine.until_finished(key)
-    uid = machine.uid(key)
-    assert SupervisorLink(machine.paths).stop()
-    store = JobStore(machine.paths.database)
+def test_a_record_that_cannot_be_read_can_be_deleted(own_machine: Machine) -> None:
+    key = own_machine.submit(mpijob("odd", ["mpirun", "-n", "1", "hostname"], workers=1))
+    own_machine.until_finished(key)
+    uid = own_machine.uid(key)
+    assert SupervisorLink(own_machine.paths).stop()
+    store = JobStore(own_machine.paths.database)
     store.change_document(key, {"kind": "MPIJob", "was": "fine once"}, expected_generation=1)
-    machine.jobs.delete(key)
+    own_machine.jobs.delete(key)
     deadline = time.monotonic() + PATIENCE
     while store.by_uid(uid) is not None:
         assert time.monotonic() < deadline
@@ -311,8 +311,8 @@ def test_a_job_ends_although_its_run_folder_was_swept_away(machine: Machine) -> 
         psutil.Process(seen.agent.pid).wait(PATIENCE)
 
 
-def test_a_full_disk_fails_the_job_with_that_cause(machine_with: Callable[..., Machine]) -> None:
-    machine = machine_with()
+def test_a_full_disk_fails_the_job_with_that_cause(own_machine_with: Callable[..., Machine]) -> None:
+    machine = own_machine_with()
     state = machine.paths.state
     state.mkdir(parents=True)
     program = "from mpi4py import MPI; import sys\nfor i in range(400000): print('x' * 100, flush=False)"

@@ -18,7 +18,7 @@ from oarsman.engines.hosts.core import cgroups
 from oarsman.job.state import Cause
 from oarsman.store.jobs import JobStore
 
-from .machine import PATIENCE, WAITS, Machine, mpijob, python
+from .machine import PATIENCE, WAITS, WAITS_IN_MPI, Machine, mpijob, python
 
 pytestmark = pytest.mark.mpi
 MPIS = ("openmpi5", "openmpi4", "mpich")
@@ -65,10 +65,10 @@ def test_a_killed_worker_is_named(mpi: str, machine_with: Callable[..., Machine]
 
 
 def test_a_killed_host_takes_its_processes_along_where_there_are_no_namespaces(
-    machine_with: Callable[..., Machine],
+    own_machine_with: Callable[..., Machine],
 ) -> None:
     """Also one that has left its group and its session."""
-    machine = machine_with("openmpi5", OARSMAN_SEPARATION="none")
+    machine = own_machine_with("openmpi5", OARSMAN_SEPARATION="none")
     line = "setsid sh -c 'sleep 1000 & echo strayed; sleep 1000' & sleep 1000"
     (machine.folder / "job.json").write_text(json.dumps(mpijob("plain", ["sh", "-c", line], workers=1)))
     machine.ok("submit", "job.json")
@@ -244,7 +244,7 @@ def test_a_failed_attempt_is_tried_again_on_new_hosts(machine: Machine) -> None:
         f"second = os.path.exists({str(flag)!r})\n"
         "print('second' if second else 'first', flush=True)\n"
         "MPI.COMM_WORLD.Barrier()\n"
-        "if not second: MPI.COMM_WORLD.recv(source=MPI.COMM_WORLD.rank)\n"
+        f"if not second:\n    {WAITS_IN_MPI}"
     )
     document = mpijob("again", ["mpirun", "-n", "2", *python(program)], run_policy={"backoffLimit": 1})
     key = machine.submit(document)

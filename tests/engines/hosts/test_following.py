@@ -43,23 +43,23 @@ def until(queue: Queue[Batch], wanted: Callable[[Batch], bool]) -> Batch:
     return batch
 
 
-def test_a_follower_sees_a_job_through_although_its_supervisor_is_killed(machine: Machine) -> None:
-    with heard(machine.jobs.follow()) as batches:
+def test_a_follower_sees_a_job_through_although_its_supervisor_is_killed(own_machine: Machine) -> None:
+    with heard(own_machine.jobs.follow()) as batches:
         assert batches.get(timeout=PATIENCE).whole
-        assert SupervisorLink(machine.paths).pid() is None  # looking on starts nothing
-        key = machine.submit(mpijob("pi", ["mpirun", "-n", "2", *python(WAITS)], annotations=OVERSUBSCRIBE))
+        assert SupervisorLink(own_machine.paths).pid() is None  # looking on starts nothing
+        key = own_machine.submit(mpijob("pi", ["mpirun", "-n", "2", *python(WAITS)], annotations=OVERSUBSCRIBE))
         until(batches, lambda batch: any(record.status.attempts for record in batch.records))
-        machine.until_ranks(key, 2)
-        first = machine.supervisor()
+        own_machine.until_ranks(key, 2)
+        first = own_machine.supervisor()
         first.kill()
         psutil.wait_procs([first], timeout=PATIENCE)
-        seen = machine.seen(key)
+        seen = own_machine.seen(key)
         assert seen.launcher is not None
         host = next(one for one in seen.hosts.values() if one.launcher)
         for child in psutil.Process(host.process.pid).children():
             child.kill()
         until(batches, lambda batch: any(record.status.finished for record in batch.records))
-        machine.jobs.delete(key)
+        own_machine.jobs.delete(key)
         until(batches, lambda batch: batch.gone == (key,))
 
 
@@ -75,21 +75,21 @@ def until_sampled(machine: Machine, key: str, host: str) -> None:
             notifier.read(timeout=1000)
 
 
-def test_hosts_and_samples_tell_what_a_job_has_and_uses(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_and_samples_tell_what_a_job_has_and_uses(own_machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OARSMAN_SAMPLE_SECONDS", "0.2")
     one_cpu = {"resources": {"limits": {"cpu": "1"}}}
-    key = machine.submit(mpijob("busy", ["mpirun", "-n", "1", *python(BUSY)], workers=1, launcher=one_cpu))
-    machine.until_ranks(key, 1)
-    (host,) = machine.jobs.hosts()
+    key = own_machine.submit(mpijob("busy", ["mpirun", "-n", "1", *python(BUSY)], workers=1, launcher=one_cpu))
+    own_machine.until_ranks(key, 1)
+    (host,) = own_machine.jobs.hosts()
     assert [(held.key, held.amounts.cpus) for held in host.holdings] == [(key, 1.0)]
     all_there_are = {"resources": {"limits": {"cpu": str(int(host.total.cpus))}}}
-    fit = machine.jobs.fit(mpijob("all", ["true"], workers=1, launcher=all_there_are))
+    fit = own_machine.jobs.fit(mpijob("all", ["true"], workers=1, launcher=all_there_are))
     assert (fit.now, fit.ever) == (False, True)
     assert f"(held by {key}: 1)" in fit.reason
-    until_sampled(machine, key, "busy-worker-0")
-    machine.jobs.stop(key)
-    machine.until_finished(key)
-    series = machine.jobs.usage_series(key)
+    until_sampled(own_machine, key, "busy-worker-0")
+    own_machine.jobs.stop(key)
+    own_machine.until_finished(key)
+    series = own_machine.jobs.usage_series(key)
     assert {sample.host for sample in series} == {"busy-launcher", "busy-worker-0"}
     assert [sample.time for sample in series] == sorted(sample.time for sample in series)
     worker = [sample for sample in series if sample.host == "busy-worker-0"]

@@ -14,7 +14,7 @@ import pytest
 from oarsman import names
 from oarsman.text import units
 
-from .machine import EVERY_MPI, Machine, mpi_folder, mpijob, python
+from .machine import ONE_OF_EACH, Machine, mpi_folder, mpijob, python
 
 pytestmark = pytest.mark.mpi
 TELLS = """
@@ -175,29 +175,31 @@ def test_a_memory_limit_that_was_hit_is_named(machine: Machine) -> None:
     assert "memory limit" in cause.summary
 
 
-def test_a_memory_limit_that_cannot_be_kept_is_told_before_the_job_starts(machine: Machine) -> None:
+def test_a_memory_limit_that_cannot_be_kept_is_told_before_the_job_starts(own_machine: Machine) -> None:
     hidden = 'mount -t tmpfs none /sys/fs/cgroup || exit; exec "$@"'  # as on a machine where none can be made
     prefix = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hidden, "sh")
     wanted = ("-n", "1", "--memory", "64Mi", "--", "true")
     for verb, name in (("submit", "later"), ("run", "now")):
-        done = machine.run(verb, "--name", name, *wanted, prefix=prefix)
+        done = own_machine.run(verb, "--name", name, *wanted, prefix=prefix)
         told = done.stderr.splitlines()
         assert told[:1] == ["memory limits are not enforced: no control group can be made here"], done
     assert told[1].startswith("now succeeded")
-    machine.ok("wait", "later", prefix=prefix)
-    assert "Limits:     memory limits are not enforced" in machine.ok("describe", "later", prefix=prefix)
-    machine.run("delete", "now", "later", prefix=prefix)
-    machine.run("supervisor", "stop", prefix=prefix)
+    own_machine.ok("wait", "later", prefix=prefix)
+    assert "Limits:     memory limits are not enforced" in own_machine.ok("describe", "later", prefix=prefix)
+    own_machine.run("delete", "now", "later", prefix=prefix)
+    own_machine.run("supervisor", "stop", prefix=prefix)
 
 
-def test_gpus_are_handed_out_and_missing_ones_explained(machine_with: Callable[..., Machine], tmp_path: Path) -> None:
+def test_gpus_are_handed_out_and_missing_ones_explained(
+    own_machine_with: Callable[..., Machine], tmp_path: Path
+) -> None:
     """The list of devices is a shim's here; which process sees which device is real."""
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     listing = bin_folder / "nvidia-smi"
     listing.write_text("#!/bin/sh\nprintf '0\\n1\\n2\\n'\n")
     listing.chmod(0o755)
-    machine = machine_with()
+    machine = own_machine_with()
     machine.environment["PATH"] = f"{bin_folder}{os.pathsep}{machine.environment['PATH']}"
     document = mpijob(
         "gpus", ["mpirun", "-n", "2", *python(TELLS)], worker={"resources": {"limits": {"nvidia.com/gpu": 1}}}
@@ -218,8 +220,8 @@ def test_gpus_are_handed_out_and_missing_ones_explained(machine_with: Callable[.
 
 
 @pytest.mark.parametrize("mpi", ["openmpi5", "openmpi4", "mpich"])
-def test_a_machine_without_namespaces_still_runs_the_job(mpi: str, machine_with: Callable[..., Machine]) -> None:
-    machine = machine_with(mpi, OARSMAN_SEPARATION="none")
+def test_a_machine_without_namespaces_still_runs_the_job(mpi: str, own_machine_with: Callable[..., Machine]) -> None:
+    machine = own_machine_with(mpi, OARSMAN_SEPARATION="none")
     program = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.allreduce(w.rank), flush=True)"
     (machine.folder / "job.yaml").write_text(
         json.dumps(mpijob("plain", ["mpirun", "-n", "4", *python(program)], slots=2))
@@ -234,8 +236,8 @@ def test_a_machine_without_namespaces_still_runs_the_job(mpi: str, machine_with:
 
 
 @pytest.mark.parametrize("mpi", ["openmpi5", "openmpi4", "mpich"])
-def test_an_ordinary_user_gets_the_same_hosts(mpi: str, machine_with: Callable[..., Machine]) -> None:
-    machine = machine_with(mpi)
+def test_an_ordinary_user_gets_the_same_hosts(mpi: str, own_machine_with: Callable[..., Machine]) -> None:
+    machine = own_machine_with(mpi)
     prefix = ()
     if os.getuid() == 0:  # be somebody else, with that one's rights, over the same files
         prefix = ("unshare", "--user", "--map-user=12345", "--map-group=12345")
@@ -252,7 +254,7 @@ def test_an_ordinary_user_gets_the_same_hosts(mpi: str, machine_with: Callable[.
     machine.run("supervisor", "stop", prefix=prefix)
 
 
-@pytest.mark.parametrize("mpi", EVERY_MPI)
+@pytest.mark.parametrize("mpi", ONE_OF_EACH)
 def test_the_machines_network_can_be_shared(mpi: str, machine_with: Callable[..., Machine]) -> None:
     """Names that resolve to the machine itself would make Open MPI 4 run everything on the launcher."""
     machine = machine_with(mpi)
@@ -320,13 +322,15 @@ def test_functions_that_a_bash_has_exported_reach_the_ranks(mpi: str, machine_wi
 SHOWS_LIMITS = "echo $(ulimit -S -s) $(ulimit -S -n) $(nice) $(grep Cpus_allowed_list /proc/self/status | cut -f2)"
 
 
-def test_limits_of_a_job_are_those_of_the_shell_that_asked_for_it(machine: Machine) -> None:
+def test_limits_of_a_job_are_those_of_the_shell_that_asked_for_it(own_machine: Machine) -> None:
     """Whichever shell the supervisor was started from: here one with a small stack, on one processor."""
 
     def seen(name: str, command: list[str], *shell: str) -> list[str]:
-        (path := machine.folder / "job.yaml").write_text(json.dumps(mpijob(name, command)))
-        machine.ok("run", str(path), prefix=shell)
-        return [line for line in machine.lines(f"default/{name}") if "setpgid" not in line]  # a remark of Open MPI 5
+        (path := own_machine.folder / "job.yaml").write_text(json.dumps(mpijob(name, command)))
+        own_machine.ok("run", str(path), prefix=shell)
+        return [
+            line for line in own_machine.lines(f"default/{name}") if "setpgid" not in line
+        ]  # a remark of Open MPI 5
 
     cpus = sorted(os.sched_getaffinity(0))
     first, last = str(cpus[0]), str(cpus[-1])
@@ -336,13 +340,13 @@ def test_limits_of_a_job_are_those_of_the_shell_that_asked_for_it(machine: Machi
     today = ("taskset", "-c", last, "nice", "-n", "5", "sh", "-c", limited, "sh")
     assert seen("launcher", shows, *today) == [f"9216 777 5 {last}"]
     assert seen("ranks", ["mpirun", "-n", "2", *shows], *today) == [f"9216 777 5 {last}"] * 2
-    [told] = [line for line in machine.ok("describe", "ranks").splitlines() if line.startswith("Limits")]
+    [told] = [line for line in own_machine.ok("describe", "ranks").splitlines() if line.startswith("Limits")]
     assert told.split(maxsplit=1)[1] == f"nofile 777, stack 9.0 MiB, niceness 5, CPUs {last}"
     [unconfined] = seen("unconfined", shows)
     assert unconfined.split()[2:] == ["0", units.ranges(cpus).replace(" ", "")]
     everything = {"resources": {"requests": {"cpu": str(len(cpus))}}}
-    (machine.folder / "job.yaml").write_text(json.dumps(mpijob("big", shows, workers=1, worker=everything)))
-    machine.ok("run", "job.yaml")  # the supervisor's one processor is not all there is to give
+    (own_machine.folder / "job.yaml").write_text(json.dumps(mpijob("big", shows, workers=1, worker=everything)))
+    own_machine.ok("run", "job.yaml")  # the supervisor's one processor is not all there is to give
 
 
 def test_a_job_from_before_limits_were_recorded_still_runs(machine: Machine) -> None:

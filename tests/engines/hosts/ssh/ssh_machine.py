@@ -27,8 +27,10 @@ CLEARED_WITHIN = 120.0
 class SshMachine(Machine):
     patience = 240.0  # many jobs wait in one queue
 
-    def __init__(self, state: Path, rack: Rack, *, slots: int = 2, **environment: str) -> None:
-        super().__init__(state, mpi="none", **environment)
+    def __init__(
+        self, state: Path, rack: Rack, *, slots: int = 2, folder: Path | None = None, **environment: str
+    ) -> None:
+        super().__init__(state, mpi="none", folder=folder, **environment)
         self.rack = rack
         self._slots = slots
         self.inventory = self.write_inventory("hosts.yaml")
@@ -91,6 +93,6 @@ class SshMachine(Machine):
             assert time.monotonic() < deadline, left
             time.sleep(0.05)
 
-    def close(self) -> None:
-        super().close()
+    def clear(self) -> None:
+        super().clear()
         self.nothing_left()

@@ -59,7 +59,7 @@ def test_a_job_runs_where_the_plan_said(submitter: SshMachine) -> None:
 
 def test_what_a_job_uses_is_told_by_its_machines(submitter: SshMachine) -> None:
     until_free(submitter)
-    submitter.submit(mpijob("busy", ["mpirun", "-np", "2", "sh", "-c", "while :; do :; done"], slots=1))
+    submitter.submit(mpijob("busy", ["mpirun", "-np", "2", "sleep", "1000"], slots=1))
     deadline = time.monotonic() + PATIENCE
     while not (used := submitter.jobs.usage("default/busy")) or not submitter.jobs.usage_series("default/busy"):
         assert time.monotonic() < deadline, submitter.ok("describe", "busy")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -26,19 +24,11 @@ NO_CODE = {"oarsman.dev/code": "none"}
 WAITS = ["sh", "-c", "echo begun; sleep 600"]
 
 
-@pytest.fixture
-def machine(tmp_path: Path, rack: Rack) -> Iterator[SshMachine]:
-    machine = SshMachine(tmp_path / "state", rack)
-    yield machine
-    rack.repair()
-    machine.close()
-
-
-def waiting(machine: SshMachine, name: str, **policy: int) -> str:
-    """A job of 8 ranks over 4 hosts, all of which have begun."""
-    document = mpijob(name, ["mpirun", "-n", "8", *WAITS], workers=4, slots=2, annotations=NO_CODE, run_policy=policy)
-    key = machine.submit(document)
-    machine.until_ranks(key, 8)
+def waiting(machine: SshMachine, name: str, hosts: int = 2, **policy: int) -> str:
+    """A job with two ranks on each of so many hosts, all of which have begun."""
+    words = ["mpirun", "-n", str(2 * hosts), *WAITS]
+    key = machine.submit(mpijob(name, words, workers=hosts, slots=2, annotations=NO_CODE, run_policy=policy))
+    machine.until_ranks(key, 2 * hosts)
     return key
 
 
@@ -50,7 +40,7 @@ def cause(status: Status) -> str:
 def test_a_rank_that_fails_ends_the_world_on_every_host_and_is_named_with_its_last_words(machine: SshMachine) -> None:
     program = 'echo begun; [ "$RANK" = 5 ] || exec sleep 600; sleep 1; echo no such dataset >&2; exit 3'
     key = machine.submit(
-        mpijob("bad", ["mpirun", "-n", "8", "sh", "-c", program], workers=4, slots=2, annotations=NO_CODE)
+        mpijob("bad", ["mpirun", "-n", "6", "sh", "-c", program], workers=3, slots=2, annotations=NO_CODE)
     )
     status = machine.until_finished(key).status
     assert cause(status) == "rank 5 on bad-worker-2 (node3) exited with code 3: no such dataset"
@@ -61,7 +51,7 @@ def test_a_rank_that_fails_ends_the_world_on_every_host_and_is_named_with_its_la
 def test_a_host_that_vanishes_is_named_the_others_are_cleared_and_it_is_used_again(
     machine: SshMachine, rack: Rack, fault: str
 ) -> None:
-    key = waiting(machine, "struck")
+    key = waiting(machine, "struck", hosts=3)
     node3: Host = rack.host("node3")
     planted = getattr(node3.faults, fault)()
     status = machine.until_finished(key).status
@@ -128,7 +118,7 @@ def test_a_host_agent_that_is_killed_takes_the_ranks_of_its_host_along(machine: 
 
 
 def test_a_job_whose_host_was_lost_is_tried_again_when_it_is_back(machine: SshMachine, rack: Rack) -> None:
-    key = waiting(machine, "patient", backoffLimit=3)
+    key = waiting(machine, "patient", hosts=4, backoffLimit=3)  # there is no other for it
     rack.host("node4").reboot()
     record = machine.until(key, lambda status: len(status.attempts) > 1 and status.attempts[-1].workers is not None)
     assert not record.status.finished

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from ssh_hosts import Rack
 
@@ -20,16 +17,13 @@ CODE = [pytest.param({}, id="copied"), pytest.param(NO_CODE, id="not-copied")]
 
 
 @pytest.fixture
-def machine(tmp_path: Path, rack: Rack) -> Iterator[SshMachine]:
+def machine(machine: SshMachine) -> SshMachine:
     """All hosts answered a moment ago."""
-    machine = SshMachine(tmp_path / "state", rack)
     (machine.folder / "data").write_text("some code\n")
-    machine.ok("run", "--name", "first", "--code", "none", "-n", "1", "--", "true")
-    machine.ok("delete", "first")
-    machine.ok("wait", "first", "--for", "deleted")  # its room is free again
-    yield machine
-    rack.repair()
-    machine.close()
+    first = machine.submit(mpijob("first", ["true"], annotations=NO_CODE))
+    machine.until_finished(first)
+    machine.clear()  # its room is free again
+    return machine
 
 
 def waits_for_node1(status: Status) -> bool:

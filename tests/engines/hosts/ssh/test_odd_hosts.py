@@ -21,14 +21,6 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 NO_CODE = {"oarsman.dev/code": "none"}
 
 
-@pytest.fixture
-def machine(tmp_path: Path, rack: Rack) -> Iterator[SshMachine]:
-    machine = SshMachine(tmp_path / "state", rack)
-    yield machine
-    rack.repair()
-    machine.close()
-
-
 @contextmanager
 def everywhere(rack: Rack, do: str, undo: str) -> Iterator[None]:
     """Commands of root on all hosts, before and after."""
@@ -39,8 +31,8 @@ def everywhere(rack: Rack, do: str, undo: str) -> Iterator[None]:
         rack.each(lambda host: host.sh(undo))
 
 
-def over_all(name: str, argv: list[str]) -> dict[str, Any]:
-    return mpijob(name, argv, workers=4, slots=2, annotations=NO_CODE)
+def over_all(name: str, argv: list[str], hosts: int = 4) -> dict[str, Any]:
+    return mpijob(name, argv, workers=hosts, slots=2, annotations=NO_CODE)
 
 
 def lines_of(machine: SshMachine, document: dict[str, Any]) -> list[str]:
@@ -67,7 +59,7 @@ def test_what_a_login_shell_says_at_its_start_is_not_taken_for_the_host(
 
 def test_a_temporary_folder_from_which_nothing_may_be_started_is_named(machine: SshMachine, rack: Rack) -> None:
     with everywhere(rack, "mount -o remount,noexec /tmp", "mount -o remount,exec /tmp"):
-        key = machine.submit(over_all("unwell", ["mpirun", "-n", "8", "hostname"]))
+        key = machine.submit(over_all("unwell", ["mpirun", "-n", "4", "hostname"], hosts=2))
         told = "no program can be started from /tmp (is it mounted noexec?)"
         machine.until(key, lambda status: any(told in condition.message for condition in status.conditions))
         machine.jobs.stop(key)
@@ -102,10 +94,10 @@ def test_ssh_in_a_launch_script_keeps_both_streams_apart_and_every_byte(machine:
 
 def test_a_job_has_more_ranks_than_a_process_usually_has_files(tmp_path: Path, rack: Rack) -> None:
     _usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    few = ("prlimit", f"--nofile=100:{most}")  # those who look after the job are started by this command
-    with closing(SshMachine(tmp_path / "state", rack, slots=12)) as machine:
-        machine.ok("run", "--name", "many", "-np", "48", "--", "sh", "-c", "echo $RANK; echo $RANK >&2", prefix=few)
-        assert sorted(machine.rank_lines("default/many")) == sorted(2 * [str(rank) for rank in range(48)])
+    few = ("prlimit", f"--nofile=50:{most}")  # those who look after the job are started by this command
+    with closing(SshMachine(tmp_path / "state", rack, slots=6)) as machine:
+        machine.ok("run", "--name", "many", "-np", "24", "--", "sh", "-c", "echo $RANK; echo $RANK >&2", prefix=few)
+        assert sorted(machine.rank_lines("default/many")) == sorted(2 * [str(rank) for rank in range(24)])
 
 
 def test_an_answer_that_nobody_takes_for_long_does_not_silence_the_host(machine: SshMachine) -> None:
@@ -141,10 +133,10 @@ def test_two_people_run_jobs_of_one_name_on_the_same_hosts_at_once(
         both = machine, other
         for each in both:
             (each.folder / "whose").write_text(f"{each.folder}\n")
-        met = f"until [ $(ls {rack.shared} | wc -l) = 16 ]; do sleep 0.1; done"
+        met = f"until [ $(ls {rack.shared} | wc -l) = 8 ]; do sleep 0.1; done"
         meet = f"touch {rack.shared}/$RANK.$(tr / _ <whose); {met}"
-        document = mpijob("twins", ["mpirun", "-n", "8", "sh", "-c", f"{meet}; cat whose"], workers=4, slots=2)
+        document = mpijob("twins", ["mpirun", "-n", "4", "sh", "-c", f"{meet}; cat whose"], slots=2)
         keys = [each.submit(document) for each in both]
         for each, key in zip(both, keys, strict=True):
             assert each.until_finished(key).status.is_true("Succeeded"), each.log_of(key)
-            assert each.rank_lines(key) == 8 * [str(each.folder)]
+            assert each.rank_lines(key) == 4 * [str(each.folder)]

@@ -10,11 +10,13 @@ import json
 import os
 import resource
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from oarsman.engines.hosts.core.cgroups import Slices
-from oarsman.job.job import Job
 from oarsman.text.sentence import Text, listed
+
+if TYPE_CHECKING:  # a job agent does without it, which saves a third of its start
+    from oarsman.job.job import Job
 
 # As limits.conf calls them.
 _IN_BYTES = ("as", "core", "data", "fsize", "memlock", "msgqueue", "rss", "stack")
