@@ -38,6 +38,7 @@ _PATHS = (
 P = ParamSpec("P")
 T = TypeVar("T")
 _AT_MOST_EVERY = 0.5  # seconds; however fast jobs change, nobody reads faster
+_BUILT_WITHIN_SECONDS = 90.0  # longer than any answer is waited for; otherwise the framework shows an error instead
 _STILL_HERE_SECONDS = 30.0  # after which somebody who sees no changes is asked for again
 
 
@@ -170,7 +171,7 @@ class Page(PagePart, ABC):
 def register(console: Console, kind: type[Page]) -> None:
     """For those who are in; others go to the login page first, and come back."""
 
-    @ui.page(kind.path)
+    @ui.page(kind.path, response_timeout=_BUILT_WITHIN_SECONDS)
     async def shown(request: Request) -> RedirectResponse | None:
         try:
             caller = await asyncio.to_thread(console.gate.caller, request)  # it may wait for the file
