@@ -52,7 +52,7 @@ manifests:
 
 screenshots:
 	@scripts/setup test
-	@$(WITH_VENV) python -m tests.browser.screenshots $(ARGS)
+	@$(WITH_VENV) PYTHONPATH=tests python -m tests.browser.screenshots $(ARGS)
 
 bench:
 	@scripts/setup run

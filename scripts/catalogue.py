@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import io
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -21,8 +22,13 @@ _MARKS_OF_FACES = {"t", "say", "_say"}  # elsewhere these are names of other thi
 _FACES = ("cli", "console", "service")
 
 
-def calls() -> Iterator[tuple[str, str, ast.expr]]:
+@cache
+def calls() -> list[tuple[str, str, ast.expr]]:
     """Where a text is said (file and line), by which function, and its first argument."""
+    return list(_calls())
+
+
+def _calls() -> Iterator[tuple[str, str, ast.expr]]:
     for path in sorted(SOURCES.rglob("*.py")):
         face = path.relative_to(SOURCES).parts[0] in _FACES
         marks = _MARKS | _MARKS_OF_FACES if face else _MARKS

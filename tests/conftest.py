@@ -21,7 +21,8 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 pytest_plugins = ["leftovers", "second_tries"]
 
 # A machine that does everything at once is slow: no test may fail for that.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Every run draws other examples: fifty at a time find the same, a few runs later, in half the time.
+settings.register_profile("house", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
 CRD = Path(__file__).parents[1] / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"
@@ -31,6 +32,7 @@ CRD = Path(__file__).parents[1] / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"
 PODS = ("tests/installed/", "tests/cluster/")
 # Those of all of these share a control plane alone: each process that starts another takes half a minute of CPU more.
 ALONE = ("tests/backends/kube/", "tests/cli/test_operator_for_real.py", "tests/console/on_kube/", "tests/engines/kube/")
+BROWSER = "tests/browser/"  # whose files share a server and the windows in front of it
 STARTING = 600  # seconds: whichever of them is the first also waits for that cluster
 
 
@@ -52,10 +54,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 class OneProcessForEachCluster(LoadScopeScheduling):
-    """Tests that share a cluster run in the process that started it, others wherever there is time, file by file."""
+    """Tests that share a cluster run in the process that started it, and so do those that share a browser; others
+    wherever there is time, file by file."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _sharing(nodeid) or nodeid.partition("::")[0]
+        alone = BROWSER if nodeid.startswith(BROWSER) else nodeid.partition("::")[0]
+        return _sharing(nodeid) or alone
 
 
 def _sharing(nodeid: str) -> str:

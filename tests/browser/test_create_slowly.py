@@ -10,7 +10,7 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.console.api.running import Served
 
-from .conftest import Opened
+from .conftest import LIGHT, Opened
 from .test_create import replace_in_yaml, step, yaml
 
 PATIENCE = 60  # seconds; only ends what hangs
@@ -59,7 +59,8 @@ class SlowLine:
 
 @pytest.fixture
 def page(server: Served, opened: Opened) -> Page:
-    return opened("/jobs")
+    """One of its own: what stands between it and its server stays there."""
+    return opened(LIGHT).context.new_page()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.console.api.running import Served
 from tests.engines.hosts.machine import mpijob
 
-from .conftest import Opened, oarsman
+from .conftest import Opened, delete, oarsman
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -39,6 +39,7 @@ def training(server: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     oarsman(server, *words, "sh", "-c", TRAINS.format(done=done))
     yield "/jobs/default/training"
     done.touch()
+    delete(server, "default/training")
 
 
 def test_what_hosts_use_and_what_lines_tell_is_drawn_while_the_job_runs(opened: Opened, training: str) -> None:

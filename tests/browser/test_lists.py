@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from waiting import waiting
 
-from oarsman.backends.local.backend import LocalBackend
-from oarsman.store.paths import Paths
 from tests.console.api.running import Served
 
-from .conftest import Opened, make_account, oarsman
+from .conftest import LIGHT, Opened, jobs_of, make_account, oarsman
 
 MARKUP = '<img src=x onerror="document.title=1">'
 PHONE = {"width": 390, "height": 844}
 pytestmark = pytest.mark.mpi
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(server: Served) -> Iterator[None]:
-    """Jobs of one test do not hold what another one waits for."""
-    yield
-    jobs = jobs_of(server)
-    for record in jobs.list():
-        jobs.delete(record.job.key)
-    while jobs.list():
-        time.sleep(0.02)
 
 
 # -- jobs ---------------------------------------------------------------------------------------------
@@ -177,9 +160,9 @@ def test_a_marked_job_that_is_gone_is_no_longer_marked(server: Served, opened: O
 
 def test_a_running_job_counts_up_and_the_server_sends_nothing_for_it(server: Served, opened: Opened) -> None:
     running(server, "counting", "--oversubscribe")
-    page = opened()
+    page = opened(LIGHT)
     sent: list[str] = []
-    page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: sent.append(str(frame))))
+    page.once("websocket", lambda socket: socket.on("framereceived", lambda frame: sent.append(str(frame))))
     page.goto(server.address + "/jobs")
     row = page.get_by_role("row").filter(has_text="counting")
     expect(row).to_contain_text("Running")
@@ -257,23 +240,21 @@ def test_a_user_sees_that_others_hold_something_and_not_what(server: Served, ope
     assert "secret-plan" not in page.content()
 
 
-@pytest.mark.parametrize("path", ["/", "/jobs", "/hosts"])
-def test_on_a_phone_nothing_has_to_be_scrolled_sideways(
-    server: Served, opened: Opened, tmp_path: Path, path: str
-) -> None:
+def test_on_a_phone_nothing_has_to_be_scrolled_sideways(server: Served, opened: Opened, tmp_path: Path) -> None:
     holding_one_cpu(server, "holder")
     asleep(server, tmp_path, "x" * 50, description=MARKUP * 5)
     oarsman(server, "submit", "-n", "512", "--workers", "1", "--name", "large", "--", "sleep", "600")
-    page = opened(path)
+    page = opened(LIGHT)
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    shown = {
-        "/": page.get_by_role("link", name="Suspended"),
-        "/jobs": page.locator(".oarsman-row-card"),
-        "/hosts": page.locator(".oarsman-row-card"),
-    }[path]
-    expect(shown.first).to_be_visible()
-    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
-    expect_no_markup(page)
+    for path, shown in (
+        ("/", page.get_by_role("link", name="Suspended")),
+        ("/jobs", page.locator(".oarsman-row-card")),
+        ("/hosts", page.locator(".oarsman-row-card")),
+    ):
+        page.goto(server.address + path)
+        expect(shown.first).to_be_visible()
+        page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
+        expect_no_markup(page)
 
 
 # -- helpers ------------------------------------------------------------------------------------------
@@ -302,11 +283,6 @@ def holding_one_cpu(server: Served, name: str) -> None:
 
 def ended(server: Served, name: str) -> None:
     oarsman(server, "run", "-n", "1", "--oversubscribe", "--name", name, "--", "true")
-
-
-def jobs_of(server: Served) -> Any:
-    """What the command stands on: a process for each job and each tidying would take longer than most tests."""
-    return waiting(LocalBackend(Paths(Path(server.environment["OARSMAN_STATE"]))))
 
 
 def asleep(server: Served, folder: Path, *names: str, description: str = "", queue: str = "") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import expect
@@ -14,14 +13,6 @@ from .conftest import Opened, oarsman
 
 MARKUP = '<img src=x onerror="document.title=1">'
 pytestmark = pytest.mark.mpi
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(server: Served) -> Iterator[None]:
-    yield
-    names = oarsman(server, "list", "-o", "name").stdout.split()
-    if names:
-        oarsman(server, "delete", "--wait", "--yes", *names)
 
 
 def test_results_are_looked_at_sorted_and_downloaded(server: Served, opened: Opened) -> None:

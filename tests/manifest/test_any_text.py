@@ -15,7 +15,7 @@ from oarsman.errors import ManifestError, Problem
 from oarsman.manifest import documents, job_from_document, load, render_all
 
 SEED_TEXTS = [file.read_text(encoding="utf-8") for file in sorted(SEEDS.glob("*.yaml"))] + [V1, V2BETA1]
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def problems_of(text: str | bytes) -> tuple[Problem, ...]:

@@ -266,6 +266,6 @@ class Worlds(RuleBasedStateMachine):
 
 
 Worlds.TestCase.settings = settings(
-    max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=80, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestWorlds = Worlds.TestCase

@@ -62,7 +62,7 @@ def with_value(text: str, field: str, value: Any) -> str:
     if shown == value or shown == (value := _accepted(known, value)):  # what is shown may stay, even where it is wrong
         return text
     (known.change or known.write)(job, value)
-    return amended(text, which, whole)
+    return amended(text, found, which, whole)
 
 
 def _which(found: list[Any]) -> int:

@@ -279,12 +279,14 @@ class _Reader:
     def key(self, text: str, plain: bool, tag: str | None, line: int, column: int) -> None:
         frame = self.stack[-1]
         if plain and tag is None:
+            meant: object = None
+            unclear = ""
             try:
                 meant = resolve(text)
-                shown = quoted(meant) if text else Text("nothing")
             except ScalarError:
-                meant, shown = None, text[:40]
+                unclear = text[:40]
             if not isinstance(meant, str):
+                shown = unclear or (quoted(meant) if text else Text("nothing"))
                 hint = Text("write '{word}' in quotes", word=text[:40]) if text else None
                 self.note(line, column, Text("a field name must be text, not {given}", given=shown), hint)
         if text in frame.node.keys and not (plain and text == "<<"):

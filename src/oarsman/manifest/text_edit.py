@@ -33,10 +33,9 @@ def documents(text: str) -> list[Any]:
     return [document.value for document in found]
 
 
-def amended(text: str, which: int, after: Mapping[str, Any]) -> str:
-    """The text in which the document of that number (empty ones do not count) has become `after`."""
+def amended(text: str, before: list[Any], which: int, after: Mapping[str, Any]) -> str:
+    """The text of the documents `before`, one of which, by its number, has become `after`; empty ones do not count."""
     mark, text = (_MARK, text[1:]) if text.startswith(_MARK) else ("", text)
-    before = documents(text)
     if which >= len(before):
         return mark + _appended(text, after)
     if same(before[which], after):

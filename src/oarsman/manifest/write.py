@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -98,6 +99,7 @@ def block_lines(value: dict[str, Any] | list[Any], indent: int, manner: Manner) 
     return [line for part in value for line in item_lines(part, indent, manner)]
 
 
+@lru_cache(maxsize=256)  # most texts have the same ones
 def name(key: str) -> str:
     """A key, which has to stay on its line."""
     lines = scalar(key)

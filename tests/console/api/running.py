@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import in_process
 
 ROOT = Path(__file__).resolve().parents[3]
 OARSMAN = str(ROOT / ".venv" / "bin" / "oarsman")
@@ -68,14 +69,7 @@ def served(state: Path, *options: str, **environment: str) -> Iterator[Served]:
         if server.process.stdout is not None:
             server.process.stdout.close()
         for words in (("delete", "--all", "--yes", "--wait"), ("supervisor", "stop")):  # jobs outlive their supervisor
-            subprocess.run(
-                [OARSMAN, *words],
-                env=server.environment,
-                check=True,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                timeout=120,
-            )
+            in_process.oarsman(server.environment, state.parent, *words)
 
 
 def events(response: httpx.Response) -> Iterator[tuple[str, str, str]]:

@@ -124,9 +124,19 @@ def readable(name: str) -> bool:
     return not problems and bool(found) and isinstance(found[0].value, dict)
 
 
+@cache
+def _shown(text: str) -> dict[str, Any]:
+    return form.values(form.document(text))
+
+
+def shows(text: str, field: str) -> Any:
+    """What one field of the form shows."""
+    return form.FIELDS[field].read(form.document(text))
+
+
 def new_value(field: str, text: str) -> Any:
     """Something the field does not say yet. Lists and pairs get one more, so that nothing of theirs has to go."""
-    before = form.values(form.document(text))[field]
+    before = _shown(text)[field]
     more: dict[str, Any] = {"words": ["--one-more", "2"], "pairs": {"one-more": "true"}}
     more["volumes"] = [{"path": "/one-more", "source": "a-claim", "read_only": True}]
     kind = form.FIELDS[field].kind

@@ -14,7 +14,7 @@ from oarsman.errors import UsageError
 from oarsman.manifest import form, to_yaml
 from oarsman.manifest.source import read
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 # Letters that mean something to YAML, and some that need care.
 ODD = st.text(st.sampled_from("ab0-:#,[]{}&*!|>'\"%@` ~?\\=<.\n\t描é🚣\x7f\u2028"), max_size=12)

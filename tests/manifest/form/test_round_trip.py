@@ -6,7 +6,18 @@ import re
 
 import pytest
 from for_every import for_every
-from manifest.form.samples import BROKEN, GOOD, WHERE, commented, comments, differences, new_value, readable, text_of
+from manifest.form.samples import (
+    BROKEN,
+    GOOD,
+    WHERE,
+    commented,
+    comments,
+    differences,
+    new_value,
+    readable,
+    shows,
+    text_of,
+)
 
 from oarsman.errors import ManifestError, UsageError
 from oarsman.manifest import form
@@ -54,7 +65,7 @@ def test_a_change_shows_and_changes_nothing_else(name: str, field: str) -> None:
     text = commented(name)
     value = new_value(field, text)
     changed = form.with_value(text, field, value)
-    assert form.values(form.document(changed))[field] == value
+    assert shows(changed, field) == value
     places = list(differences(form.document(text), form.document(changed)))
     assert places
     assert not [place for place in places if not re.match(WHERE[field], place)]
@@ -92,7 +103,7 @@ def test_what_is_taken_out_can_be_put_in_again(name: str) -> None:
         if shown[field] in (None, "", [], {}) or field in (*ELASTIC, "command", "args"):
             continue
         without = form.with_value(text, field, None)
-        assert form.values(form.document(without))[field] == form.EMPTY[form.FIELDS[field].kind]
+        assert shows(without, field) == form.EMPTY[form.FIELDS[field].kind]
         again = form.values(form.document(form.with_value(without, field, shown[field])))
         unlike = {other for other in FIELDS if again[other] != shown[other]}
         assert not unlike, field
@@ -109,5 +120,5 @@ def test_a_manifest_with_mistakes_can_be_edited_or_says_why_not(name: str) -> No
         except UsageError as error:
             refused.append((field, error.hint))
             continue
-        assert form.values(form.document(changed))[field] == value, field
+        assert shows(changed, field) == value, field
     assert all(hint for _, hint in refused)

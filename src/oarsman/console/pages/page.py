@@ -34,6 +34,7 @@ T = TypeVar("T")
 Act = Callable[[], Awaitable[object]]
 _THEME = "oarsman-theme"  # where the browser keeps the reader's choice
 _AT_MOST_EVERY = 0.5  # seconds; however fast jobs change, nobody reads faster
+_BUILT_WITHIN_SECONDS = 90.0  # longer than any answer is waited for; otherwise the framework shows an error instead
 _STILL_HERE_SECONDS = 30.0  # after which somebody who sees no changes is asked for again
 
 
@@ -175,7 +176,7 @@ class Page(PagePart, ABC):
 def register(console: Console, kind: type[Page]) -> None:
     """For those who are in; others go to the login page first, and come back."""
 
-    @ui.page(kind.path)
+    @ui.page(kind.path, response_timeout=_BUILT_WITHIN_SECONDS)
     async def shown(request: Request) -> RedirectResponse | None:
         try:
             caller = await asyncio.to_thread(console.gate.caller, request)  # it may wait for the file
