@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -259,6 +260,18 @@ def test_what_hangs_is_not_waited_for(hanging: str, shell: str, tmp_path: Path, 
         assert (said.mpis[0].launcher, said.mpis[0].family) == (str(slow), None)
     if hanging == "login":
         assert said.login_path is None
+
+
+def test_a_login_shell_that_takes_too_long_removes_its_lock(tmp_path: Path) -> None:
+    """As that of pyenv, which every later login would wait for."""
+    lock, taken = tmp_path / "lock", tmp_path / "taken"
+    login = f"trap 'rm {lock}; kill $nap; exit' TERM\ntouch {lock} {taken}\nsleep 3600 &\nnap=$!\nwait\n"
+    facts(patience=3, environment={"SHELL": str(program(tmp_path / "bin" / "login", login))})
+    assert taken.exists()
+    deadline = time.monotonic() + 60
+    while lock.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not lock.exists()
 
 
 NOISE = "Welcome!\nYou have\tmail\nno newline at the end of this"

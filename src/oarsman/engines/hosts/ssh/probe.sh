@@ -22,7 +22,10 @@ say() {
 # One line at a time, in a single write, so that lines of different writers do not mix.
 relay() { while IFS= read -r line; do printf '%s\n' "$line"; done; }
 
-if timeout 1 true; then
+# What start-up files began may clear up after itself before it is killed: pyenv's lock, left behind, delays every login.
+if timeout -k 1 1 true; then
+    bound="timeout -k 1 $limit"
+elif timeout 1 true; then
     bound="timeout -s KILL $limit"
 elif timeout -t 1 true; then # busybox before 1.30
     bound="timeout -t $limit -s KILL"
