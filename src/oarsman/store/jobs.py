@@ -251,18 +251,9 @@ class JobStore:
         return {row[0] for row in self._db.execute("SELECT uid FROM jobs")}
 
     def events(self, uid: str) -> list[EventRecord]:
-        rows = self._db.execute("SELECT * FROM events WHERE uid = ? ORDER BY id", (uid,))
-        return [
-            EventRecord(
-                first_time=datetime.fromisoformat(row["first_time"]),
-                time=datetime.fromisoformat(row["time"]),
-                severity=row["severity"],
-                reason=row["reason"],
-                message=_message(row["message"]),
-                count=row["count"],
-            )
-            for row in rows
-        ]
+        columns = "first_time, time, severity, reason, message, count"
+        rows = self._db.execute(f"SELECT {columns} FROM events WHERE uid = ? ORDER BY id", (uid,))
+        return [_event(row) for row in rows]
 
     # -- writing: what is wanted ---------------------------------------------------------------------
     def add(
@@ -414,9 +405,13 @@ def _job(row: sqlite3.Row) -> StoredJob:
     return StoredJob(**values)
 
 
-def _message(written: str) -> str:
-    """What a sentence was made of stands in its place; everything else was kept as it was said."""
-    return load(json.loads(written)) if written.startswith('{"template": ') else written
+def _event(row: sqlite3.Row) -> EventRecord:
+    values = dict(row)
+    for name in ("first_time", "time"):
+        values[name] = datetime.fromisoformat(values[name])
+    if values["message"].startswith('{"template": '):  # what a sentence was made of; else it was kept as it was said
+        values["message"] = load(json.loads(values["message"]))
+    return EventRecord(**values)
 
 
 def _text(time: datetime) -> str:
