@@ -260,7 +260,7 @@ def _measuring(other: SshHost, address: str, trusting: bool) -> str:
     words = ["ssh", "-T", "-x", "-a", "-o", "BatchMode=yes", "-o", "ConnectTimeout=8", "-o", "Compression=no"]
     words += [word for name, value in (("-l", other.user), ("-p", other.port)) if value for word in (name, str(value))]
     reach = shlex.join([*words, "--", other.target])
-    given = f'reach() {{ {reach} "$@"; }}\ntrips={ROUND_TRIPS} mebibytes={MEBIBYTES}\n'
+    given = f'reach() {{ {reach} "$@"; }}\nTRIPS={ROUND_TRIPS} MEBIBYTES={MEBIBYTES}\n'
     return ping + given + scripts.script("diagnose/measure")
 
 
