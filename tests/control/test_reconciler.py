@@ -19,7 +19,7 @@ from oarsman.control.queue import WorkQueue
 from oarsman.control.reconciler import EngineSite, Reconciler
 from oarsman.control.store_records import StoreRecords
 from oarsman.engines.contract import Assignment
-from oarsman.errors import RetryableError
+from oarsman.errors import PlaceLostError, RetryableError
 from oarsman.job.job import Job
 from oarsman.job.observed import Observed
 from oarsman.job.state import Attempt, Status
@@ -286,6 +286,25 @@ def test_this_machine_has_had_other_names(world: World, engine: str) -> None:
     world.submit(engine=engine)
     world.turn()
     assert world.engine.asked
+
+
+def test_a_place_that_was_lost_is_not_told_before_the_job_is_placed_anew(world: World) -> None:
+    """Or it would be told twice."""
+    world.submit()
+    world.engine.trouble = PlaceLostError("node1: nothing listens on port 22")
+    with pytest.raises(PlaceLostError):
+        world.turn()
+    assert world.status.start_time == NOW
+    assert world.status.condition(names.CREATED) is not None
+    assert world.status.condition(names.QUEUED) is None
+    world.engine.trouble = None
+    world.engine.seen |= {"place_lost": "node1: nothing listens on port 22"}
+    world.turn()
+    queued = world.status.condition(names.QUEUED)
+    assert queued is not None
+    assert queued.message == "placed anew: node1: nothing listens on port 22"
+    told = [event.message for event in world.store.events("u") if "node1" in event.message]
+    assert told == [queued.message]
 
 
 def test_jobs_that_ended_are_not_remembered_without_end(

@@ -345,9 +345,12 @@ def so_far(before: Status, plan: Plan, trouble: OarsmanError, now: datetime) -> 
     """What is true although an action failed: that it was begun, so that no wait is endless, and why it is not done."""
     begun = before if before.start_time is not None else replace(before, start_time=plan.status.start_time)
     message = _known_words(before, trouble.message)
-    reason = names.REASON_NO_HOSTS if isinstance(trouble, PlaceLostError) else names.REASON_TROUBLE
+    lost = isinstance(trouble, PlaceLostError)
+    reason = names.REASON_NO_HOSTS if lost else names.REASON_TROUBLE
     event = Event(reason=reason, message=message, severity=Severity.WARNING)
-    if not before.is_true(names.RUNNING):
+    moves = lost and not before.is_true(names.RUNNING)  # with the next turn, which says so itself
+    events = () if moves else (event,)
+    if not before.is_true(names.RUNNING) and not moves:
         stuck = conditions.put(
             begun.conditions,
             names.QUEUED,
@@ -359,10 +362,10 @@ def so_far(before: Status, plan: Plan, trouble: OarsmanError, now: datetime) -> 
         )
         begun = replace(begun, conditions=stuck)
     if before.condition(names.CREATED) is not None:
-        return Plan(status=begun, events=(event,))
+        return Plan(status=begun, events=events)
     created = tuple(c for c in plan.status.conditions if c.type == names.CREATED)
     told = tuple(e for e in plan.events if e.reason == names.REASON_CREATED)
-    return Plan(status=replace(begun, conditions=(*created, *begun.conditions)), events=(*told, event))
+    return Plan(status=replace(begun, conditions=(*created, *begun.conditions)), events=(*told, *events))
 
 
 def _known_words(before: Status, message: str) -> str:

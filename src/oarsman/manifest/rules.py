@@ -106,7 +106,7 @@ def _check_annotations(document: Document, annotations: Mapping[str, str]) -> It
         path = ("metadata", "annotations", name)
         if not name.startswith(_OUR_PREFIX):
             continue
-        known = _OURS if name in _OURS else _OURS | _of_policies()
+        known = _OURS if name in _OURS else {**_OURS, **_of_policies()}
         if name not in known:
             yield document.stray(path, Text("unknown annotation {name}", name=quoted(name)), hint=nearest(name, known))
         elif (wrong := known[name](value)) is not None:

@@ -54,6 +54,7 @@ def lost(machine: SshMachine, key: str) -> None:
     """It had been given the host that is away."""
     told = [event.message for event in machine.jobs.events(key) if event.reason == names.REASON_NO_HOSTS]
     assert "placed anew: node1: nothing listens on port 22" in told, machine.log_of(key)
+    assert "node1: nothing listens on port 22" not in told  # it is told once
 
 
 @pytest.mark.parametrize("annotations", CODE)

@@ -140,6 +140,29 @@ def test_what_ranks_write_is_there_while_they_run(mpi: str, submitter: SshMachin
     submitter.until_finished(key)
 
 
+# Whoever starts this rank, and reads what it writes, makes no step until the rank has long ended.
+FAILS_UNREAD = """
+[ "$RANK" = "$1" ] || exec sleep 600
+read -r _ _ _ starter _ </proc/$PPID/stat
+setsid sh -c "sleep 3; kill -CONT $starter" </dev/null >/dev/null 2>&1 &
+kill -STOP "$starter"
+echo "loss: 3.1"
+exit 3
+"""
+
+
+@pytest.mark.parametrize("rank", [0, 1], ids=["beside mpirun", "elsewhere"])
+def test_what_a_rank_wrote_before_it_failed_is_kept_on_a_busy_host(rank: int, submitter: SshMachine) -> None:
+    mpi = OPEN_MPI_4[0]
+    words = ["mpirun", "-n", "4", "sh", "-c", FAILS_UNREAD, "fails", str(2 * rank)]
+    annotations = {"oarsman.dev/inventory": str(submitter.inventory_with(mpi)), "oarsman.dev/code": "none"}
+    key = submitter.submit(mpijob(f"unread-{rank}", words, slots=2, annotations=annotations))
+    status = submitter.until_finished(key).status
+    assert status.cause is not None
+    assert f"rank {2 * rank} " in status.cause.summary
+    assert submitter.rank_lines(key) == ["loss: 3.1"], submitter.log_of(key)
+
+
 def test_nothing_stays_on_any_host(submitter: SshMachine) -> None:
     submitter.until_all_finished()
     submitter.nothing_left()
