@@ -62,6 +62,11 @@ class SshMachine(Machine):
         for record in self.jobs.list():
             self.until_finished(record.job.key)
 
+    def until_free(self) -> None:
+        """A job that has ended has its places until all is cleared away."""
+        self.until_all_finished()
+        self._until_empty(lambda: list(self.jobs.held()))
+
     def machine_of(self, key: str) -> dict[str, str]:
         """Member -> host of the rack, as the job was placed."""
         return dict(read_spec(str(self.paths.job(self.uid(key)))).placement)

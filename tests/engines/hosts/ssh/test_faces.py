@@ -32,16 +32,8 @@ def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> It
         yield machine
 
 
-def until_free(submitter: SshMachine) -> None:
-    """A job that has ended has its places until all is cleared away."""
-    deadline = time.monotonic() + PATIENCE
-    while held := submitter.jobs.held():
-        assert time.monotonic() < deadline, held
-        time.sleep(0.05)
-
-
 def test_a_job_runs_where_the_plan_said(submitter: SshMachine) -> None:
-    until_free(submitter)
+    submitter.until_free()
     manifest = submitter.folder / "hello.yaml"
     manifest.write_text(yaml.safe_dump(HELLO))
     plan = json.loads(submitter.ok("plan", "-o", "json", str(manifest)))
@@ -58,7 +50,7 @@ def test_a_job_runs_where_the_plan_said(submitter: SshMachine) -> None:
 
 
 def test_what_a_job_uses_is_told_by_its_machines(submitter: SshMachine) -> None:
-    until_free(submitter)
+    submitter.until_free()
     submitter.submit(mpijob("busy", ["mpirun", "-np", "2", "sleep", "1000"], slots=1))
     deadline = time.monotonic() + PATIENCE
     while not (used := submitter.jobs.usage("default/busy")) or not submitter.jobs.usage_series("default/busy"):
@@ -99,7 +91,7 @@ def test_the_doctor_counts_the_hosts_that_can_be_used(submitter: SshMachine) -> 
 
 
 def test_python_programs_run_jobs_there_too(submitter: SshMachine, monkeypatch: pytest.MonkeyPatch) -> None:
-    until_free(submitter)
+    submitter.until_free()
     monkeypatch.setenv("OARSMAN_STATE", submitter.environment["OARSMAN_STATE"])
     monkeypatch.chdir(submitter.folder)
     with Client(on="ssh", hosts=submitter.inventory) as client:
@@ -110,7 +102,7 @@ def test_python_programs_run_jobs_there_too(submitter: SshMachine, monkeypatch: 
 
 
 def test_a_console_shows_the_hosts_and_whether_a_job_fits_on_them(submitter: SshMachine) -> None:
-    until_free(submitter)
+    submitter.until_free()
     backends = _backends(ConsoleSettings(engine="ssh", hosts=str(submitter.inventory), paths=submitter.paths))
     try:
         backend = backends.backend(None)

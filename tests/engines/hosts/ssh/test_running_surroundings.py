@@ -146,7 +146,7 @@ def test_the_folder_is_copied_and_what_changed_is_copied_again(submitter: SshMac
 
 
 def test_a_shared_folder_is_used_where_it_is(submitter: SshMachine, shared_rack: Rack) -> None:
-    submitter.until_all_finished()  # by node is a wish: where only one host has room, both workers go there
+    submitter.until_free()  # by node is a wish: where only one host has room, both workers go there
     folder = Path(tempfile.mkdtemp(dir=shared_rack.shared))
     folder.chmod(0o777)
     (folder / "say.sh").write_text("pwd; hostname > written-$RANK\n")
