@@ -141,6 +141,10 @@ class Submitted:
         return self.cluster.run_in(self.namespace, pod, *command)
 
     # -- what is done to it --------------------------------------------------------------------------------
+    def tell(self, pod: str, file: str) -> None:
+        """Makes the file that the pod's command waits for. What ends with that may take `touch` with it."""
+        self.cluster.run_in(self.namespace, pod, "touch", file, check=False)
+
     def patch(self, patch: Any) -> None:
         """Merged, or, if it is a list, done step by step."""
         self.cluster.patch(self.resource, self.name, self.namespace, patch)
