@@ -76,7 +76,7 @@ def claim(place: Place) -> Iterator[Path]:
         try:
             yield Path(name)
         finally:
-            place.cluster.kubectl("delete", "persistentvolume", place.namespace, "--wait=false")
+            place.cluster.delete("persistentvolume", place.namespace)
 
 
 @contextlib.contextmanager
