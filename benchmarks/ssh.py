@@ -36,8 +36,7 @@ MPIS = {  # how each is told, by its own words, what Oarsman finds out by itself
     "mpich": "-f machines",
 }
 TITLES = {"openmpi4": "Open MPI 4", "openmpi5": "Open MPI 5", "mpich": "MPICH"}
-RUN_ON, SLOTS = 4, 2
-RANKS = RUN_ON * SLOTS
+SLOTS = 2
 PATIENCE_SECONDS = 60
 
 
@@ -47,9 +46,10 @@ class Sizes:
     cold_rounds: int = 3
     lines: int = 100_000
     hosts: int = 16
+    run_on: int = 4  # of these hosts, in each job
 
 
-QUICK = Sizes(rounds=1, cold_rounds=1, lines=800, hosts=8)
+QUICK = Sizes(rounds=1, cold_rounds=1, lines=800, hosts=4, run_on=2)
 
 
 @dataclass
@@ -72,16 +72,21 @@ class Racked:
     ours: Oarsman
     hosts: Rack
     mpi: str
+    run_on: int
     numbers: count[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
         self.ours.environment |= {"HOME": str(self.hosts.home)}
 
+    @property
+    def ranks(self) -> int:
+        return self.run_on * SLOTS
+
     def job(self, command: Sequence[str]) -> tuple[str, str]:
         """Its name and its file."""
         name = f"{self.mpi}-{next(self.numbers)}"
-        line = ["mpirun", "-n", str(RANKS), *command]
-        file = Path(self.ours.manifest(name, command=line, workers=RUN_ON, slots=SLOTS))
+        line = ["mpirun", "-n", str(self.ranks), *command]
+        file = Path(self.ours.manifest(name, command=line, workers=self.run_on, slots=SLOTS))
         document = yaml.safe_load(file.read_text())
         document["metadata"]["annotations"] = {"oarsman.dev/code": "none"}
         for role in document["spec"]["mpiReplicaSpecs"].values():  # as many slots as it has ranks
@@ -94,14 +99,14 @@ class Racked:
 
     @property
     def inventory(self) -> Path:
-        return inventory_of(self.ours, self.hosts, RUN_ON, self.mpi)
+        return inventory_of(self.ours, self.hosts, self.run_on, self.mpi)
 
     def clear(self, name: str) -> None:
         """Its hosts are free for the next one, which would wait for that otherwise."""
         self.ours("delete", "--yes", "--wait", name)
 
     def mpirun(self, command: Sequence[str]) -> list[str]:
-        line = f"{ROOT}/.mpi/{self.mpi}/bin/mpirun {MPIS[self.mpi]} -n {RANKS} {' '.join(command)}"
+        line = f"{ROOT}/.mpi/{self.mpi}/bin/mpirun {MPIS[self.mpi]} -n {self.ranks} {' '.join(command)}"
         return ["ssh", "-F", str(self.hosts.ssh_config), "-o", "BatchMode=yes", "node1", line]
 
     def steps_of(self, name: str) -> dict[str, datetime]:
@@ -123,16 +128,16 @@ def inventory_of(ours: Oarsman, hosts: Rack, number: int, mpi: str) -> Path:
     return file
 
 
-def trust(hosts: Rack) -> None:
+def trust(hosts: Rack, run_on: int) -> None:
     """What mpirun needs: hosts that let each other in, and lists of them in its own form."""
     hosts.trust()
     for name, form in (("hosts", "{} slots={}\n"), ("machines", "{}:{}\n")):
-        text = "".join(form.format(host.name, SLOTS) for host in hosts[:RUN_ON])
+        text = "".join(form.format(host.name, SLOTS) for host in hosts[:run_on])
         hosts[0].write(f"/home/rower/{name}", text, "rower")
 
 
 # -- starting -----------------------------------------------------------------------------------------
-def until_all_spoke(command: Sequence[str], environment: dict[str, str]) -> float:
+def until_all_spoke(command: Sequence[str], environment: dict[str, str], ranks: int) -> float:
     """Seconds until a line of every rank is here; the end is waited for as well."""
     start = time.perf_counter()
     with subprocess.Popen(
@@ -147,7 +152,7 @@ def until_all_spoke(command: Sequence[str], environment: dict[str, str]) -> floa
         assert process.stdout is not None
         said = [time.perf_counter() for line in process.stdout if line.rstrip().endswith("begun")]
         _, complaints = process.communicate()
-    if process.returncode != 0 or len(said) != RANKS:
+    if process.returncode != 0 or len(said) != ranks:
         raise Unfinished(f"{' '.join(command)}: {process.returncode} after {len(said)} lines:\n{complaints}")
     return said[-1] - start
 
@@ -172,7 +177,7 @@ def starting(table: Table, sizes: Sizes, racked: Racked) -> None:
 
     def run() -> float:
         name, file = racked.job(say)
-        spoke = until_all_spoke(racked.oarsman("run", file), environment)
+        spoke = until_all_spoke(racked.oarsman("run", file), environment, racked.ranks)
         taken.append(racked.steps_of(name))
         racked.clear(name)
         return spoke
@@ -187,7 +192,7 @@ def starting(table: Table, sizes: Sizes, racked: Racked) -> None:
         return run()
 
     def mpirun() -> float:
-        return once_more(lambda: until_all_spoke(racked.mpirun(say), environment))
+        return once_more(lambda: until_all_spoke(racked.mpirun(say), environment, racked.ranks))
 
     first = medians(sizes.cold_rounds, cold, mpirun)
     asked = medians(sizes.cold_rounds, asking, mpirun)
@@ -195,7 +200,7 @@ def starting(table: Table, sizes: Sizes, racked: Racked) -> None:
     warm = medians(sizes.rounds, run, mpirun)
     title = TITLES[racked.mpi]
     theirs = f"`mpirun --hostfile` on node1, {title}: {{:.2f}} s"
-    what = f"{RANKS} ranks on {RUN_ON} hosts until the last one spoke, {title}"
+    what = f"{racked.ranks} ranks on {racked.run_on} hosts until the last one spoke, {title}"
     table.add(f"{what}: {warm[0]:.2f} s", theirs.format(warm[1]), warm[0] / warm[1])
     for whose, (ours, rival) in (("hosts to ask", asked), ("a supervisor to start and hosts to ask", first)):
         table.add(f"the same, with {whose} first: {ours:.2f} s", theirs.format(rival), ours / rival)
@@ -228,14 +233,14 @@ def talking(table: Table, sizes: Sizes, racked: Racked) -> None:
     kept: list[str] = []
 
     def engine(lines: int) -> None:
-        name, file = racked.job(["seq", str(lines // RANKS)])
+        name, file = racked.job(["seq", str(lines // racked.ranks)])
         kept.append(name)
         subprocess.run(
             racked.oarsman("submit", "--wait", file), env=racked.ours.environment, check=True, capture_output=True
         )
 
     def mpirun(lines: int) -> float:
-        command = racked.mpirun(["seq", str(lines // RANKS)])
+        command = racked.mpirun(["seq", str(lines // racked.ranks)])
         with rival.open("w") as out:
             began = time.perf_counter()
             done = subprocess.run(["timeout", str(PATIENCE_SECONDS), *command], check=False, stdout=out)
@@ -244,7 +249,7 @@ def talking(table: Table, sizes: Sizes, racked: Racked) -> None:
             raise Unfinished(f"{' '.join(command)}: {done.returncode}")
         return took
 
-    much, little = sizes.lines, RANKS
+    much, little = sizes.lines, racked.ranks
     mine, theirs, start, their_start = medians(
         sizes.rounds,
         lambda: seconds(lambda: engine(much)),
@@ -257,7 +262,7 @@ def talking(table: Table, sizes: Sizes, racked: Racked) -> None:
     arrived = sum(1 for line in stored.read_text().splitlines() if line.rsplit(None, 1)[-1].isdigit())
     ours_each, theirs_each = ((all_ - none) / much * 1e6 for all_, none in ((mine, start), (theirs, their_start)))
     table.add(
-        f"{much:,} lines of {RANKS} ranks, {arrived:,} arrived: {mine:.2f} s, of which {start:.2f} s to start",
+        f"{much:,} lines of {racked.ranks} ranks, {arrived:,} arrived: {mine:.2f} s, of which {start:.2f} s to start",
         f"`mpirun > file`: {theirs:.2f} s, of which {their_start:.2f} s",
         mine / theirs,
     )
@@ -298,10 +303,10 @@ def main() -> None:
     table = Table()
     made = count()
     with rack(sizes.hosts) as hosts, oarsman() as ours:
-        trust(hosts)
+        trust(hosts, sizes.run_on)
         for mpi in MPIS:
-            starting(table, sizes, Racked(ours, hosts, mpi, made))
-        talking(table, sizes, Racked(ours, hosts, "openmpi5", made))
+            starting(table, sizes, Racked(ours, hosts, mpi, sizes.run_on, made))
+        talking(table, sizes, Racked(ours, hosts, "openmpi5", sizes.run_on, made))
         checking(table, sizes, ours, hosts)
     print(f"\n{table}\n\nload of the machine at the end: {os.getloadavg()[0]:.0f}")
 
