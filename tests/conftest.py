@@ -57,7 +57,7 @@ STARTING = 600  # seconds: whichever of them is the first also waits for that cl
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a cluster come one after another, in whatever order: between them it would end."""
-    items.sort(key=lambda item: _turn(_sharing(item.nodeid)))
+    items.sort(key=lambda item: _turn(item.nodeid))
     for item in items:
         fixtures, sharing = getattr(item, "fixturenames", ()), _sharing(item.nodeid)
         if "api" in fixtures and sharing != "api":
@@ -77,18 +77,20 @@ class OneProcessForEachCluster(LoadScopeScheduling):
     wherever there is time, file by file."""
 
     def _split_scope(self, nodeid: str) -> str:
-        alone = BROWSER if nodeid.startswith(BROWSER) else nodeid.partition("::")[0]
-        return _sharing(nodeid) or alone
+        return _sharing(nodeid) or nodeid.partition("::")[0]
 
 
 def _sharing(nodeid: str) -> str:
-    """What a test shares with others: a folder's cluster, or `api`; empty if nothing."""
-    return "api" if nodeid.startswith(ALONE) else next((folder for folder in PODS if nodeid.startswith(folder)), "")
+    """What a test shares with others: a folder's cluster or browser, or `api`; empty if nothing."""
+    if nodeid.startswith(ALONE):
+        return "api"
+    return next((folder for folder in (*PODS, BROWSER) if nodeid.startswith(folder)), "")
 
 
-def _turn(sharing: str) -> int:
-    """The longest first: whoever shares nothing fills the time that is left."""
-    return (*PODS, "api", "").index(sharing)
+def _turn(nodeid: str) -> int:
+    """The longest first: files that share nothing fill the time that is left, short ones at the very end."""
+    sharing = _sharing(nodeid)
+    return (*PODS, "api", BROWSER).index(sharing) if sharing else 9 - nodeid.startswith("tests/engines/hosts/")
 
 
 @pytest.fixture(scope="session")
