@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,6 +23,8 @@ GIVEN = "letmein.txt"
 @pytest.fixture
 def submitter(shared_rack: Rack, tmp_path: Path) -> Iterator[SshMachine]:
     with closing(SshMachine(tmp_path / "state", shared_rack)) as machine:
+        for host in machine.rack:  # what jobs of earlier tests left there is nobody's any more
+            shutil.rmtree(host.path("/home/rower/.oarsman/code"), ignore_errors=True)
         for name in ("main.py", ".env", GIVEN):
             (machine.folder / name).write_text("secret")
         yield machine
