@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cluster.cluster import Cluster, start
 from cluster.provided import provided
 from hypothesis import HealthCheck, settings
@@ -32,25 +31,7 @@ CRD = Path(__file__).parents[1] / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"
 # Tests of one of these folders share a cluster that runs pods, which ends with the last of them.
 PODS = ("tests/installed/", "tests/cluster/")
 # Those of all of these share a control plane alone: each process that starts another takes half a minute of CPU more.
-ALONE = (
-    "tests/backends/kube/test_backend.py",
-    "tests/backends/kube/test_costs.py",
-    "tests/backends/kube/test_economy.py",
-    "tests/backends/kube/test_environments.py",
-    "tests/backends/kube/test_follow.py",
-    "tests/backends/kube/test_hosts.py",
-    "tests/backends/kube/test_install.py",
-    "tests/backends/kube/test_namespaces.py",
-    "tests/backends/kube/test_sweeps.py",
-    "tests/backends/kube/test_usage_series.py",
-    "tests/cli/test_operator_for_real.py",
-    "tests/console/on_kube/",
-    "tests/engines/kube/client/test_real_server.py",
-    "tests/engines/kube/test_contract.py",
-    "tests/engines/kube/test_events.py",
-    "tests/engines/kube/test_integration.py",
-    "tests/engines/kube/test_lease_for_real.py",
-)
+ALONE = ("tests/backends/kube/", "tests/cli/test_operator_for_real.py", "tests/console/on_kube/", "tests/engines/kube/")
 BROWSER = "tests/browser/"  # whose files share a server and the windows in front of it
 STARTING = 600  # seconds: whichever of them is the first also waits for that cluster
 
@@ -61,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures, sharing = getattr(item, "fixturenames", ()), _sharing(item.nodeid)
         if "api" in fixtures and sharing != "api":
-            raise pytest.UsageError(f"{item.nodeid} uses `api` and is nothing that ALONE names")
+            raise pytest.UsageError(f"{item.nodeid} uses `api` and is in no folder that ALONE names")
         if sharing in PODS and "cluster" in fixtures:
             item.add_marker("cluster")
             if item.get_closest_marker("timeout") is None:
@@ -110,7 +91,6 @@ def api_namespace(api: Cluster) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def served(api: Cluster) -> Cluster:
     """The same, knowing MPIJobs."""
-    definition = yaml.safe_load(CRD.read_text())
-    api.apply(definition)
-    api.until_established(definition["metadata"]["name"])
+    api.kubectl("apply", "-f", str(CRD))
+    api.kubectl("wait", "--for=condition=Established", "--timeout=180s", "-f", str(CRD))
     return api

@@ -11,8 +11,7 @@ from pathlib import Path
 
 GROUPS = {
     "admin": ("system:masters",),
-    # With one account for all controllers, as which it may do anything: an account for each makes 40 more objects.
-    "system:kube-controller-manager": ("system:masters",),
+    "system:kube-controller-manager": (),
     "system:kube-scheduler": (),
     "system:kube-proxy": (),
     "dns": ("system:masters",),

@@ -7,8 +7,6 @@ import time
 from pathlib import Path
 
 HIERARCHIES = Path("/sys/fs/cgroup")
-# A group is given as much as one process outside, however many pods are in it: beside other work they would starve.
-WEIGHTS = {"cpu.shares": 10240, "cpu.weight": 1000}  # ten times that, in either version of groups
 
 
 def unified() -> bool:
@@ -34,10 +32,6 @@ def make(group: str) -> None:
             if unified():
                 controllers = (above / "cgroup.controllers").read_text().split()
                 (above / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))
-        for file, weight in WEIGHTS.items():
-            top = hierarchy / group.strip("/").partition("/")[0] / file
-            if top.exists():
-                top.write_text(str(weight))
 
 
 def remove(group: str, patience: float = 60.0) -> None:

@@ -7,19 +7,18 @@ import contextlib
 import http.client
 import json
 import ssl
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from cluster import inside
-from cluster.inside import Refused
 
-__all__ = ["JSON", "Client", "Refused"]
+class Refused(RuntimeError):
+    """The server answered, but not what was asked for."""
 
-
-JSON = "application/json"
+    def __init__(self, path: str, status: int, body: str) -> None:
+        super().__init__(f"{path}: {status} {body}")
+        self.status = status
 
 
 class Client:
@@ -41,21 +40,15 @@ class Client:
     def get(self, path: str, timeout: float = 60) -> Any:
         return self.ask("GET", path, timeout=timeout)
 
-    def ask(self, verb: str, path: str, body: Any = None, timeout: float = 60, kind: str = JSON) -> Any:
-        connection, answer = self._answer(path, timeout, verb, json.dumps(body) if body is not None else None, kind)
+    def ask(self, verb: str, path: str, body: Mapping[str, Any] | None = None, timeout: float = 60) -> Any:
+        connection, answer = self._answer(path, timeout, verb, json.dumps(body) if body is not None else None)
         try:
             said = answer.read()
         except BaseException:
             connection.close()
             raise
         self._kept.append(connection)
-        told = (answer.getheader("Content-Type") or "").partition(";")[0] == JSON
-        return json.loads(said) if told else said.decode(errors="replace")
-
-    def run(self, path: str, timeout: float) -> subprocess.CompletedProcess[str]:
-        """What is asked for at `pods/NAME/exec`."""
-        place = str(self._place.hostname), int(self._place.port or 443)
-        return inside.run(place, self._tls, path, self._headers, timeout)
+        return json.loads(said) if said.startswith(b"{") else said.decode()
 
     def watch(self, path: str, version: str) -> Iterator[dict[str, Any]]:
         """Ends when the server ends it; raises if nothing, not even a bookmark, was heard for long."""
@@ -67,13 +60,13 @@ class Client:
             connection.close()
 
     def _answer(
-        self, path: str, timeout: float, verb: str, body: str | None, kind: str
+        self, path: str, timeout: float, verb: str, body: str | None
     ) -> tuple[http.client.HTTPSConnection, http.client.HTTPResponse]:
         """What only looks may be said twice, so it is tried first on a connection that the server may have closed."""
         if verb == "GET" and self._kept:
             with contextlib.suppress(OSError, http.client.HTTPException, IndexError):
-                return self._ask(path, timeout, verb, body, kind, self._kept.pop())
-        return self._ask(path, timeout, verb, body, kind)
+                return self._ask(path, timeout, verb, body, self._kept.pop())
+        return self._ask(path, timeout, verb, body)
 
     def _ask(
         self,
@@ -81,7 +74,6 @@ class Client:
         timeout: float,
         verb: str = "GET",
         body: str | None = None,
-        kind: str = JSON,
         kept: http.client.HTTPSConnection | None = None,
     ) -> tuple[http.client.HTTPSConnection, http.client.HTTPResponse]:
         connection = kept or http.client.HTTPSConnection(
@@ -90,7 +82,7 @@ class Client:
         if connection.sock:
             connection.sock.settimeout(timeout)
         try:
-            connection.request(verb, path, body, {**self._headers, "Content-Type": kind})
+            connection.request(verb, path, body, {**self._headers, "Content-Type": "application/json"})
             answer = connection.getresponse()
             if answer.status >= 300:
                 raise Refused(path, answer.status, answer.read(300).decode(errors="replace"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import urlencode
 
 from cluster import cleaning, containers, images, network
 from cluster.build import Programs, programs
@@ -28,50 +26,31 @@ NODES = 2
 
 # Where the API server has what tests ask for.
 PATHS = {
-    **dict.fromkeys(("configmaps", "endpoints", "events", "namespaces", "nodes", "persistentvolumeclaims"), "/api/v1"),
-    **dict.fromkeys(("persistentvolumes", "pods", "secrets", "serviceaccounts", "services"), "/api/v1"),
-    "customresourcedefinitions": "/apis/apiextensions.k8s.io/v1",
+    **dict.fromkeys(("configmaps", "events", "nodes", "pods", "secrets", "serviceaccounts"), "/api/v1"),
     "jobs": "/apis/batch/v1",
     "leases": "/apis/coordination.k8s.io/v1",
     **dict.fromkeys(("deployments", "replicasets"), "/apis/apps/v1"),
     "mpijobs.v1.kubeflow.org": "/apis/kubeflow.org/v1",
     "mpijobs.v2beta1.kubeflow.org": "/apis/kubeflow.org/v2beta1",
-    "podgroups.scheduling.volcano.sh": "/apis/scheduling.volcano.sh/v1beta1",
-    "podgroups.scheduling.x-k8s.io": "/apis/scheduling.x-k8s.io/v1alpha1",
-    **dict.fromkeys(
-        ("clusterrolebindings", "clusterroles", "rolebindings", "roles"), "/apis/rbac.authorization.k8s.io/v1"
-    ),
-}
-OF_NO_NAMESPACE = {
-    "clusterrolebindings",
-    "clusterroles",
-    "customresourcedefinitions",
-    "namespaces",
-    "nodes",
-    "persistentvolumes",
 }
 # Of these, apply() makes new ones itself.
-MADE = {plural.partition(".")[0].removesuffix("s") for plural in PATHS} | {"endpoints"}
+MADE = {"ConfigMap", "MPIJob", "Pod", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount"}
 PATHS |= {kind.removesuffix("s"): path for kind, path in PATHS.items() if kind.endswith("s")}
 
 
-def _plural(kind: str) -> str:
-    return kind if kind.endswith("s") else f"{kind}s"
-
-
 def _path(kind: str, name: str, namespace: str | None) -> str:
-    plural = _plural(kind.partition(".")[0])
-    within = "" if plural in OF_NO_NAMESPACE else f"/namespaces/{namespace or 'default'}"
+    plural = kind.partition(".")[0]
+    plural = plural if plural.endswith("s") else f"{plural}s"
+    within = "" if plural == "nodes" else f"/namespaces/{namespace or 'default'}"
     return f"{PATHS[kind]}{within}/{plural}" + (f"/{name}" if name else "")
 
 
 class Cluster(Kubectl):
     """Made by start(). Its programs may be killed and started again: apiserver, etcd, nodes[0].kubelet and so on."""
 
-    def __init__(self, name: str, *, nodes: int, detached: bool, lock: IO[str], found: Programs) -> None:
+    def __init__(self, name: str, *, pods: bool, detached: bool, lock: IO[str], found: Programs) -> None:
         self.name = name
-        self.runs_pods = nodes > 0
-        self._count = nodes
+        self.runs_pods = pods
         self.folder = running() / name
         self.nodes: list[Node] = []
         self._programs = found
@@ -98,7 +77,7 @@ class Cluster(Kubectl):
         return World(name, self.folder / name, network=network, owner=None if self._detached else self._reading)
 
     def _start(self, admission: Sequence[str]) -> None:
-        names = [f"node-{number}" for number in range(1, self._count + 1)]
+        names = [f"node-{number}" for number in range(1, NODES + 1)] if self.runs_pods else []
         world = self._world("control-plane", network=self.runs_pods)
         world.start()
         addresses = None
@@ -114,7 +93,7 @@ class Cluster(Kubectl):
         self.client: Client = self.control_plane.client
         for number, name in enumerate(names, 1):
             assert addresses
-            place = Place(number, self._count, addresses, cleaning.group_of(self.name))
+            place = Place(number, NODES, addresses, cleaning.group_of(self.name))
             self.nodes.append(Node(self._world(name, network=True), place, self.control_plane, self._programs))
         self.images = images.NAMES | {"operator": self.load_operator()} if self.runs_pods else {}
         with ThreadPoolExecutor() as pool:
@@ -144,47 +123,6 @@ class Cluster(Kubectl):
         found: dict[str, Any] = self.client.ask("POST", path, body)
         return found
 
-    def put(self, path: str, body: Mapping[str, Any]) -> bool:
-        try:
-            self.client.ask("PUT", path, body)
-        except Refused as error:
-            if error.status != http.HTTPStatus.CONFLICT:
-                raise
-            return False
-        return True
-
-    def read(self, path: str) -> str:
-        said = self.client.get(path)
-        return said if isinstance(said, str) else json.dumps(said)
-
-    def patch(self, kind: str, name: str, namespace: str, patch: Any) -> None:
-        way = "json-patch" if isinstance(patch, list) else "merge-patch"
-        self.client.ask("PATCH", _path(kind, name, namespace), patch, kind=f"application/{way}+json")
-
-    def delete(self, kind: str, name: str, namespace: str | None = None, *, force: bool = False) -> None:
-        how = "?propagationPolicy=Background" + ("&gracePeriodSeconds=0" if force else "")
-        try:
-            self.client.ask("DELETE", _path(kind, name, namespace) + how)
-        except Refused as error:
-            if error.status != http.HTTPStatus.NOT_FOUND:
-                raise
-
-    def log(self, namespace: str, pod: str, container: str = "", check: bool = True) -> str:
-        chosen = f"?container={container}" if container else ""
-        try:
-            return str(self.client.get(f"{_path('pods', pod, namespace)}/log{chosen}"))
-        except Refused:
-            if check:
-                raise
-            return ""
-
-    def tried_in(self, namespace: str, pod: str, *command: str) -> subprocess.CompletedProcess[str]:
-        words = urlencode([("command", word) for word in command])
-        try:
-            return self.client.run(f"{_path('pods', pod, namespace)}/exec?stdout=1&stderr=1&{words}", 2 * PATIENCE)
-        except (Refused, OSError) as error:
-            return subprocess.CompletedProcess(command, 1, "", str(error))
-
     def delete_all(self, kind: str, namespace: str) -> None:
         self.client.ask("DELETE", _path(kind, "", namespace))
 
@@ -195,14 +133,13 @@ class Cluster(Kubectl):
             super().apply(*left, namespace=namespace)
 
     def _made(self, wanted: Mapping[str, Any], namespace: str) -> bool:
-        version, kind = str(wanted["apiVersion"]), str(wanted["kind"]).lower()
+        version, kind = str(wanted["apiVersion"]), str(wanted["kind"])
         if kind not in MADE:
             return False
-        plural = _plural(kind)
         group = f"apis/{version}" if "/" in version else f"api/{version}"
-        within = "" if plural in OF_NO_NAMESPACE else f"/namespaces/{wanted['metadata'].get('namespace', namespace)}"
+        within = wanted["metadata"].get("namespace", namespace)
         try:
-            self.post(f"/{group}{within}/{plural}", wanted)
+            self.post(f"/{group}/namespaces/{within}/{kind.lower()}s", wanted)
         except Refused as error:
             if error.status != http.HTTPStatus.CONFLICT:
                 raise
@@ -273,18 +210,11 @@ class Cluster(Kubectl):
         self._lock.close()
 
 
-def start(
-    name: str = "test",
-    *,
-    pods: bool = True,
-    nodes: int = NODES,
-    detached: bool = False,
-    admission: Sequence[str] = (),
-) -> Cluster:
+def start(name: str = "test", *, pods: bool = True, detached: bool = False, admission: Sequence[str] = ()) -> Cluster:
     """A cluster of this name, or, while another has it, of this name and a number. Without pods: no nodes.
 
     It ends with this process, however this process ends, unless it is detached. admission: plugins beside the usual
-    ones, such as AlwaysPullImages.
+    ones, such as PodSecurityPolicy.
     """
     if len(name) > 8:
         raise ValueError(f"{name} is too long: a network link is called after it")
@@ -293,7 +223,7 @@ def start(
         raise RuntimeError(reason)
     cleaning.sweep()
     chosen, lock = _choose(name)
-    cluster = Cluster(chosen, nodes=nodes if pods else 0, detached=detached, lock=lock, found=found)
+    cluster = Cluster(chosen, pods=pods, detached=detached, lock=lock, found=found)
     try:
         cluster._start(admission)
     except BaseException:

@@ -10,10 +10,9 @@ from cluster.cluster import Cluster, start
 from cluster.excluded import insist_on_pods
 from cluster.operator import Operator, installed
 from cluster.provided import provided
-from cluster.together import alone, bodies
-from cluster.warm import Warm
+from cluster.together import bodies, bodies_of
 
-__all__ = ["alone", "bodies"]  # the fixtures that are written elsewhere
+__all__ = ["bodies", "bodies_of"]  # the fixtures that are written elsewhere
 
 
 @pytest.fixture(scope="package")
@@ -31,12 +30,6 @@ def cluster() -> Iterator[Cluster]:
 def operator(cluster: Cluster) -> Iterator[Operator]:
     """The operator of this source, running in `cluster` as its chart installs it."""
     with installed(cluster) as found:
-        yield found
-
-
-@pytest.fixture(scope="package")
-def warm() -> Iterator[Warm]:
-    with Warm() as found:
         yield found
 
 

@@ -36,7 +36,6 @@ disabled_plugins = [{disabled}]
   # Without CAP_SYS_RESOURCE, which containers and small machines often lack, no score can be lowered.
   restrict_oom_score_adj = true
   max_concurrent_downloads = 1
-  stats_collect_period = 3600  # nobody asks how much containers have written
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = "{cni}"

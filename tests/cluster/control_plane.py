@@ -40,26 +40,6 @@ UNUSED = (
     "storage.k8s.io/v1beta1",
 )
 
-# Those whose work tests wait for. Each of the others would list and watch what no test has.
-CONTROLLERS = (
-    "clusterrole-aggregation",
-    "deployment",
-    "endpoint",
-    "endpointslice",
-    "garbagecollector",
-    "job",
-    "namespace",
-    "nodelifecycle",
-    "persistentvolume-binder",
-    "podgc",
-    "replicaset",
-    "root-ca-cert-publisher",
-    "serviceaccount",
-    "serviceaccount-token",
-    "ttl",
-    "ttl-after-finished",
-)
-
 
 class ControlPlane:
     """With addresses it has a network of its own that nodes join; without, it listens on the machine's loopback."""
@@ -184,13 +164,17 @@ class ControlPlane:
             f"--kubeconfig={kubeconfig}",
             f"--service-account-private-key-file={keys / 'service-accounts.key'}",
             f"--root-ca-file={keys / 'ca.crt'}",
+            "--use-service-account-credentials=true",
             "--leader-elect=false",
             "--port=0",
             f"--cert-dir={keys}",
             *ports,
-            f"--controllers={','.join(CONTROLLERS)}",
+            "--node-monitor-period=1s",
+            "--node-monitor-grace-period=20s",
             "--kube-api-qps=200",
             "--kube-api-burst=400",
+            f"--cluster-signing-cert-file={keys / 'ca.crt'}",
+            f"--cluster-signing-key-file={keys / 'ca.key'}",
             FEATURES,
         ]
 

@@ -95,11 +95,12 @@ def nothing_was_made_twice(ledger: Ledger, manifests: Sequence[Mapping[str, Any]
 
 def nothing_is_left(cluster: Cluster, namespace: str) -> None:
     """Deletes every MPIJob; whatever was made for one has to follow it."""
+    where = f"--namespace={namespace}"
     cluster.delete_all("mpijobs.v2beta1.kubeflow.org", namespace)
-    kinds = ("pods", "jobs", "services", "configmaps", "secrets", "serviceaccounts", "roles", "rolebindings")
+    kinds = "mpijobs,pods,jobs,services,configmaps,secrets,serviceaccounts,roles,rolebindings"
 
     def left() -> list[str]:
-        found = cluster.names("mpijobs.v2beta1.kubeflow.org", *kinds, namespace=namespace)
+        found = cluster.kubectl(where, "get", kinds, "-o", "name", check=False).stdout.split()
         return [name for name in found if not name.partition("/")[2].startswith(OF_A_NAMESPACE)]
 
     until(lambda: not left(), lambda: f"these outlive their jobs: {left()}")

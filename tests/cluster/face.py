@@ -10,18 +10,19 @@ import threading
 from pathlib import Path
 
 from cluster.kubectl import Kubectl
-from cluster.warm import Warm
 from cluster.world import PATIENCE
 
 
 class Face:
     """`oarsman --on kube` in one namespace."""
 
-    def __init__(self, cluster: Kubectl, namespace: str, home: Path, warm: Warm) -> None:
+    def __init__(self, cluster: Kubectl, namespace: str, home: Path) -> None:
         self.cluster = cluster
         self.namespace = namespace
         self.home = home
-        self._warm = warm
+
+    def words(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "oarsman.cli", *words]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -29,16 +30,24 @@ class Face:
         return {**kept, "OARSMAN_ON": "kube", "KUBECONFIG": str(self.home / "kubeconfig"), "HOME": str(self.home)}
 
     def says(self, *words: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        done = self._warm.says(words, self.environment, self.home, 2 * PATIENCE)
+        done = subprocess.run(
+            self.words(*words),
+            env=self.environment,
+            cwd=self.home,
+            text=True,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=2 * PATIENCE,
+            check=False,
+        )
         assert code is None or done.returncode == code, (
             f"{words} ended with {done.returncode}\n{done.stdout}{done.stderr}"
         )
         return done
 
     def starts(self, *words: str) -> subprocess.Popen[str]:
-        """A process of its own."""
         return subprocess.Popen(
-            [sys.executable, "-m", "oarsman.cli", *words],
+            self.words(*words),
             env=self.environment,
             cwd=self.home,
             text=True,
@@ -51,11 +60,11 @@ class Face:
         return [f"pod/{pod['metadata']['name']}" for pod in self.cluster.get("pods", namespace=self.namespace)["items"]]
 
 
-def a_face(cluster: Kubectl, namespace: str, folder: Path, warm: Warm) -> Face:
+def a_face(cluster: Kubectl, namespace: str, folder: Path) -> Face:
     content = json.loads(cluster.kubeconfig.read_text())
     content["contexts"][0]["context"]["namespace"] = namespace
     (folder / "kubeconfig").write_text(json.dumps(content))
-    return Face(cluster, namespace, folder, warm)
+    return Face(cluster, namespace, folder)
 
 
 class ended:

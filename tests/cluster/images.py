@@ -117,23 +117,6 @@ def _pause() -> Image:
     return Image(PAUSE, Layer("pause", files=(("/pause", program),), version=digest), {"Entrypoint": ["/pause"]})
 
 
-def _operator_dependencies() -> Image:
-    """What the operator needs, with which every node starts: only the source, which changes often, is brought to it."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["kube"], *extras["console"]]
-    recipe = json.dumps([wanted, (ROOT / "constraints.txt").read_text()])
-    digest = hashlib.sha256(recipe.encode()).hexdigest()[:12]
-    folder = cache() / "wheels" / f"operator-{digest}"
-    with locked(folder.with_name(f"{folder.name}.lock")):  # several clusters may start at once
-        if not folder.exists():
-            part = folder.with_name(f"{folder.name}.{os.getpid()}")
-            wheels("3.11", part, *wanted).rename(folder)
-    files = (("/opt/oarsman/lib", folder),)
-    layer = Layer("operator-dependencies", DEBIAN12, files=files, version=digest, compiled=True)
-    return Image(f"{REGISTRY}/operator-dependencies:1", layer)
-
-
 PAUSE = f"{REGISTRY}/pause:1"
 # Debian's MPICH has a name of its own; mpi4py's wheel looks for the name that all of MPICH's family share.
 LIBMPI = (("/usr/lib/x86_64-linux-gnu/libmpi.so.12", "libmpich.so.12"),)
@@ -146,10 +129,9 @@ RECIPES: dict[str, Callable[[], Image]] = {
     "mpich": lambda: _mpi(
         "mpich", DEBIAN13, "3.13", "mpich", links=LIBMPI
     ),  # Debian 12's hangs in MPI_Finalize at times
-    "operator-dependencies": _operator_dependencies,
 }
 
-NAMES = {name: f"{REGISTRY}/{name}:1" for name in RECIPES if name not in ("pause", "operator-dependencies")}
+NAMES = {name: f"{REGISTRY}/{name}:1" for name in RECIPES if name != "pause"}
 
 
 def archive(image: Image, into: Path, *, without: frozenset[str] = frozenset()) -> Path:
@@ -208,11 +190,19 @@ def source_hash() -> str:
 
 
 def operator() -> Image:
-    """The project as it is now: its source as a small layer on top of its dependencies."""
-    dependencies = _operator_dependencies().top
-    source = Layer(
-        "operator", dependencies, files=(("/opt/oarsman/src", ROOT / "src"),), version=source_hash(), compiled=True
-    )
+    """The project as it is now: its dependencies, kept until they change, and its source as a small layer on top."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["kube"], *extras["console"]]
+    recipe = json.dumps([wanted, (ROOT / "constraints.txt").read_text()])
+    digest = hashlib.sha256(recipe.encode()).hexdigest()[:12]
+    folder = cache() / "wheels" / f"operator-{digest}"
+    with locked(folder.with_name(f"{folder.name}.lock")):  # several clusters may start at once
+        if not folder.exists():
+            part = folder.with_name(f"{folder.name}.{os.getpid()}")
+            wheels("3.11", part, *wanted).rename(folder)
+    dependencies = Layer("operator-dependencies", DEBIAN12, files=(("/opt/oarsman/lib", folder),), version=digest)
+    source = Layer("operator", dependencies, files=(("/opt/oarsman/src", ROOT / "src"),), version=source_hash())
     source.make()
     _prune(source)
     config = {

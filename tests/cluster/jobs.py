@@ -135,22 +135,14 @@ class Submitted:
         """What the launcher wrote; of several attempts, the newest that is still there."""
         newest = self.pods("launcher")[-1]
         chosen = container or newest["spec"]["containers"][0]["name"]
-        return self.cluster.log(self.namespace, newest["metadata"]["name"], chosen, check=check)
+        return self.kubectl("logs", newest["metadata"]["name"], f"--container={chosen}", check=check)
 
     def run_in(self, pod: str, *command: str) -> str:
         return self.cluster.run_in(self.namespace, pod, *command)
 
     # -- what is done to it --------------------------------------------------------------------------------
-    def tell(self, pod: str, file: str) -> None:
-        """Makes the file that the pod's command waits for. What ends with that may take `touch` with it."""
-        self.cluster.run_in(self.namespace, pod, "touch", file, check=False)
-
-    def patch(self, patch: Any) -> None:
-        """Merged, or, if it is a list, done step by step."""
-        self.cluster.patch(self.resource, self.name, self.namespace, patch)
-
-    def delete_pod(self, name: str) -> None:
-        self.cluster.delete("pod", name, self.namespace)
+    def patch(self, patch: str) -> None:
+        self.kubectl("patch", self.resource, self.name, "--type=merge", f"--patch={patch}")
 
     # -- waiting -------------------------------------------------------------------------------------------
     def wait_for(self, phase: str, timeout: float = PATIENCE) -> Object:

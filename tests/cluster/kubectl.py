@@ -62,42 +62,6 @@ class Kubectl:
         found: dict[str, Any] = json.loads(said)
         return found
 
-    def put(self, path: str, body: Mapping[str, Any]) -> bool:
-        """Whether it was taken: not if somebody else was quicker."""
-        return not self.kubectl("replace", "--raw", path, "-f", "-", stdin=json.dumps(body), check=False).returncode
-
-    def read(self, path: str) -> str:
-        """What the server says there, or a pod through it."""
-        return self.kubectl("get", f"--raw={path}").stdout
-
-    def patch(self, kind: str, name: str, namespace: str, patch: Any) -> None:
-        """Merged, or, if it is a list, done step by step."""
-        way = "json" if isinstance(patch, list) else "merge"
-        self.kubectl(f"--namespace={namespace}", "patch", kind, name, f"--type={way}", f"--patch={json.dumps(patch)}")
-
-    def delete(self, kind: str, name: str, namespace: str | None = None, *, force: bool = False) -> None:
-        """Asks for it, and waits for nothing; what is not there need not go. By force: without a grace period."""
-        where = [f"--namespace={namespace}"] if namespace else []
-        how = ["--force", "--grace-period=0"] if force else []
-        self.kubectl(*where, "delete", kind, name, "--wait=false", "--ignore-not-found", *how)
-
-    def names(self, *kinds: str, namespace: str | None = None) -> list[str]:
-        """KIND/NAME of all there are."""
-        return [
-            f"{kind}/{each['metadata']['name']}" for kind in kinds for each in self.get(kind, "", namespace)["items"]
-        ]
-
-    def until_established(self, *definitions: str) -> None:
-        """Of custom resources, by their names."""
-        for name in definitions:
-            until(lambda name=name: self._established(name), f"{name} is established")  # type: ignore[misc]
-
-    def _established(self, definition: str) -> bool:
-        status = self.get("customresourcedefinitions", definition).get("status", {})
-        return any(
-            each["type"] == "Established" and each["status"] == "True" for each in status.get("conditions") or ()
-        )
-
     def delete_all(self, kind: str, namespace: str) -> None:
         """Asks for it, and waits for nothing."""
         self.kubectl(f"--namespace={namespace}", "delete", kind, "--all", "--wait=false")
@@ -143,25 +107,13 @@ class Kubectl:
         said = self.kubectl(where, "describe", "pod", pod, check=False).stdout
         return said + self.kubectl(where, "logs", pod, "--all-containers", "--tail=30", check=False).stdout
 
-    def log(self, namespace: str, pod: str, container: str = "", check: bool = True) -> str:
-        chosen = [f"--container={container}"] if container else []
-        return self.kubectl(f"--namespace={namespace}", "logs", pod, *chosen, check=check).stdout
-
     def run_in(self, namespace: str, pod: str, *command: str, check: bool = True) -> str:
-        done = self.tried_in(namespace, pod, *command)
-        if check and done.returncode:
-            raise RuntimeError(f"{' '.join(command)} in {pod} ended with {done.returncode}: {done.stderr.strip()}")
-        return done.stdout
-
-    def tried_in(self, namespace: str, pod: str, *command: str) -> subprocess.CompletedProcess[str]:
-        """However it ended."""
-        return self.kubectl(f"--namespace={namespace}", "exec", pod, "--", *command, check=False)
+        return self.kubectl(f"--namespace={namespace}", "exec", pod, "--", *command, check=check).stdout
 
 
 def until(condition: Callable[[], bool], what: str | Callable[[], str], patience: float = PATIENCE) -> None:
-    deadline, pause = time.monotonic() + patience, 0.03
+    deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {patience:.0f} s: {what if isinstance(what, str) else what()}")
-        time.sleep(pause)
-        pause = min(1.5 * pause, 0.2)  # most is there in a moment, and what is not need not be asked for often
+        time.sleep(0.2)

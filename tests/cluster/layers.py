@@ -44,7 +44,6 @@ class Layer:
     version: str = ""  # of what lies in files
     folders: tuple[str, ...] = ()  # empty ones
     links: tuple[tuple[str, str], ...] = ()  # (place in the image, what it leads to)
-    compiled: bool = False  # files of Python have their bytecode beside them, as pip leaves it
 
     @property
     def key(self) -> str:
@@ -56,7 +55,6 @@ class Layer:
             self.version,
             *self.folders,
             *self.links,
-            *(("compiled",) if self.compiled else ()),
             SLIM,
             CLEAN_BASE,
             CLEAN,
@@ -119,25 +117,19 @@ class Layer:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.symlink_to(target)
             if self.packages:
-                _run_inside(self._within(self._installation()), work)
-            if self.compiled:
-                _run_inside(self._within(self._compilation()), work)
-            # What only stood in for the machine's own is not part of the layer.
-            (upper / "etc/resolv.conf").unlink(missing_ok=True)
-            (upper / "usr/sbin/policy-rc.d").unlink(missing_ok=True)
+                lower = ":".join(str(layer.folder) for layer in reversed(self.stack[:-1]))
+                _run(
+                    ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-euc", self._installation(lower)],
+                    work,
+                )
+                # What only stood in for the machine's own is not part of the layer.
+                (upper / "etc/resolv.conf").unlink(missing_ok=True)
+                (upper / "usr/sbin/policy-rc.d").unlink(missing_ok=True)
             pack(upper, self.tar)
 
-    def _installation(self) -> str:
+    def _installation(self, lower: str) -> str:
         apt = "apt-get -qq -o Dpkg::Use-Pty=0"
-        return f"{apt} update; {apt} install -y --no-install-recommends {' '.join(self.packages)}; {CLEAN}"
-
-    def _compilation(self) -> str:
-        """Without it every start compiles anew what it imports. Some packages bring files that are no Python."""
-        places = " ".join(place for place, _ in self.files)
-        return f"python3 -m compileall -qq --invalidation-mode unchecked-hash {places} || true"
-
-    def _within(self, script: str) -> str:
-        lower = ":".join(str(layer.folder) for layer in reversed(self.stack[:-1]) if layer.suite)
+        install = f"{apt} update; {apt} install -y --no-install-recommends {' '.join(self.packages)}"
         return f"""
             options=redirect_dir=off,metacopy=off
             mount -t overlay overlay -o $options,lowerdir={lower},upperdir=upper,workdir=work merged
@@ -147,7 +139,7 @@ class Layer:
             printf '#!/bin/sh\\nexit 101\\n' >merged/usr/sbin/policy-rc.d  # starts no service
             chmod +x merged/usr/sbin/policy-rc.d
             export DEBIAN_FRONTEND=noninteractive LC_ALL=C PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-            chroot merged sh -euc '{script}'
+            chroot merged sh -euc '{install}; {CLEAN}'
         """
 
 
@@ -167,10 +159,6 @@ def _run(command: Sequence[str], cwd: Path | None = None) -> None:
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
         raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{tail}")
-
-
-def _run_inside(script: str, work: Path) -> None:
-    _run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-euc", script], work)
 
 
 def _put(source: Path, target: Path) -> None:

@@ -129,8 +129,8 @@ class Node:
             "subnet": self._place.addresses.pods(self._place.number),
             "routes": [{"dst": "0.0.0.0/0"}],
         }
-        # No portmap: two more programs for every pod, and ports of a node are only asked for by pods on its network.
-        return {"cniVersion": "0.3.1", "name": "pods", "plugins": [{"type": "ptp", "ipam": addresses}]}
+        ports = {"type": "portmap", "capabilities": {"portMappings": True}}
+        return {"cniVersion": "0.3.1", "name": "pods", "plugins": [{"type": "ptp", "ipam": addresses}, ports]}
 
     def _kubelet(self) -> dict[str, Any]:
         return {
@@ -156,7 +156,7 @@ class Node:
             "kubeAPIBurst": 200,
             "eventRecordQPS": 0,
             "registryPullQPS": 0,
-            "nodeStatusReportFrequency": "5m",  # if nothing has changed; that it lives it says by its lease
+            "nodeStatusUpdateFrequency": "4s",
             "syncFrequency": "10s",
         }
 

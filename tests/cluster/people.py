@@ -15,33 +15,18 @@ RBAC = "rbac.authorization.k8s.io"
 
 def person(cluster: Kubectl, namespace: str, name: str, *, role: str = "", verbs: Sequence[str] = ()) -> str:
     """A token. `role`: a cluster role, bound in the namespace; `verbs`: what they may do there with MPIJobs alone."""
-    cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}, namespace=namespace)
-    if verbs or role:
-        let(cluster, namespace, name, role=role, verbs=verbs)
-    return token(cluster, namespace, name)
-
-
-def let(
-    cluster: Kubectl, namespace: str, name: str, *, role: str = "", verbs: Sequence[str] = (), there: str = ""
-) -> None:
-    """Gives somebody of that namespace these rights in it, or in another one, `there`."""
-    made: list[dict[str, Any]] = []
+    named = {"metadata": {"name": name}}
+    made: list[dict[str, Any]] = [{"apiVersion": "v1", "kind": "ServiceAccount", **named}]
     if verbs:
         rule = {"apiGroups": ["kubeflow.org"], "resources": ["mpijobs"], "verbs": list(verbs)}
-        made.append({"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": {"name": name}, "rules": [rule]})
-    given = ("Role", name) if verbs else ("ClusterRole", role)
-    made.append({"kind": "RoleBinding", **binding(name, *given, namespace, name)})
-    cluster.apply(*made, namespace=there or namespace)
-
-
-def binding(name: str, kind: str, role: str, namespace: str, account: str) -> dict[str, Any]:
-    """All of one but whether it holds in a namespace or everywhere."""
-    return {
-        "apiVersion": f"{RBAC}/v1",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": role},
-        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
-    }
+        made.append({"apiVersion": f"{RBAC}/v1", "kind": "Role", **named, "rules": [rule]})
+    if verbs or role:
+        given = {"kind": "Role", "name": name} if verbs else {"kind": "ClusterRole", "name": role}
+        who = {"kind": "ServiceAccount", "namespace": namespace, "name": name}
+        binding = {"roleRef": {"apiGroup": RBAC, **given}, "subjects": [who]}
+        made.append({"apiVersion": f"{RBAC}/v1", "kind": "RoleBinding", **named, **binding})
+    cluster.apply(*made, namespace=namespace)
+    return token(cluster, namespace, name)
 
 
 def token(cluster: Kubectl, namespace: str, name: str, *, seconds: int = HOUR) -> str:

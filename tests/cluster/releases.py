@@ -69,11 +69,10 @@ class Release:
         self.helm("uninstall", self.name, check=False)
         until(lambda: not self._makers(), lambda: f"these are gone: {self._makers()}")
         uids = [pod["metadata"]["uid"] for pod in self.pods()]
-        for pod in self.pods():
-            self.cluster.delete("pod", pod["metadata"]["name"], self.namespace, force=True)
+        self.kubectl("delete", "pods", f"--selector={PODS}", "--force", "--grace-period=0", "--wait=false")
         until(lambda: not self.pods(), f"the pods of {self.name} are gone")
         until(lambda: not any(map(_processes, uids)), f"the processes of {self.name} are gone")
-        self.cluster.delete("lease", "mpi-operator", self.namespace)
+        self.kubectl("delete", "lease", "mpi-operator", "--ignore-not-found")
 
     def _makers(self) -> list[str]:
         kinds = ("deployments", "replicasets")
@@ -122,7 +121,7 @@ class Release:
     def ask(self, pod: str, port: int, path: str) -> str:
         """What a pod answers, through the API server."""
         place = f"/api/v1/namespaces/{self.namespace}/pods/{pod}:{port}/proxy{path}"
-        return self.cluster.read(place)
+        return self.cluster.kubectl("get", f"--raw={place}").stdout
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -67,7 +68,7 @@ def lists_in(log: str) -> list[list[str]]:
 
 
 def suspend(job: Submitted, whether: bool) -> None:
-    job.patch({"spec": {"runPolicy": {"suspend": whether}}})
+    job.patch(json.dumps({"spec": {"runPolicy": {"suspend": whether}}}))
 
 
 def outcomes(status: Object) -> list[str]:
@@ -121,12 +122,12 @@ def test_an_elastic_job_is_told_hosts_that_can_be_reached_and_no_others(place: P
     heard(0, 1)
     job.kubectl("scale", job.resource, job.name, "--replicas=3")
     heard(0, 1, 2)
-    job.patch({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}})
+    job.patch('{"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}}')
     heard(0)
     job.until_pods(lambda pods: len(pods) == 1, "the others to be gone", role="worker")
     (launcher,) = job.pod_names("launcher")
     log = job.log()
-    job.tell(launcher, "/tmp/end")
+    job.run_in(launcher, "touch", "/tmp/end")
     status = job.wait_for("Succeeded")
     names = [job.worker(index) for index in range(3)]
     assert lists_in(log) == [names[:2], names, names[:1]]
@@ -157,8 +158,8 @@ def test_a_job_created_suspended_has_a_status_and_nothing_else(place: Place) -> 
     job = place.submit(mpijob("asleep", place.image(), policy={"suspend": True}))
     status = job.wait_for("Suspended")
     assert "startTime" not in status
-    kinds = ("pods", "jobs", "services", "configmaps", "secrets", "roles")
-    assert "asleep" not in str(place.cluster.names(*kinds, namespace=place.namespace))
+    made = job.kubectl("get", "pods,jobs,services,configmaps,secrets,roles", "-o", "name")
+    assert "asleep" not in made
 
 
 @together
@@ -175,7 +176,7 @@ def test_what_a_queue_writes_into_a_suspended_job_is_on_its_pods_when_it_starts(
         "spec": {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": [toleration]},
     }
     roles = {role: {"template": template} for role in ("Launcher", "Worker")}
-    job.patch({"spec": {"runPolicy": {"suspend": False}, "mpiReplicaSpecs": roles}})
+    job.patch(json.dumps({"spec": {"runPolicy": {"suspend": False}, "mpiReplicaSpecs": roles}}))
     job.wait_for("Succeeded")
     pods = job.pods()
     assert len(pods) == 3
@@ -191,12 +192,12 @@ def test_what_a_queue_writes_into_a_suspended_job_is_on_its_pods_when_it_starts(
 # -- edited ----------------------------------------------------------------------------------------------
 @together
 def test_an_edit_that_cannot_reach_running_pods_is_told_until_it_is_taken_back(place: Place) -> None:
-    job = place.submit(mpijob("edited", place.image(), ["sleep", "infinity"], workers=1))
+    job = place.submit(mpijob("edited", place.image(), ["sleep", "infinity"]))
     job.wait_for("Running")
 
     def label(value: str | None) -> None:
         template = {"template": {"metadata": {"labels": {"shade": value}}}}
-        job.patch({"spec": {"mpiReplicaSpecs": {"Worker": template}}})
+        job.patch(json.dumps({"spec": {"mpiReplicaSpecs": {"Worker": template}}}))
 
     label("dark")
     pending = job.wait_for_condition("EditsPending")
@@ -204,18 +205,17 @@ def test_an_edit_that_cannot_reach_running_pods_is_told_until_it_is_taken_back(p
     assert "spec.mpiReplicaSpecs.Worker.template" in pending["message"]
     assert job.status["phase"] == "Running"
     template = {"op": "remove", "path": "/spec/mpiReplicaSpecs/Worker/template/metadata"}
-    job.patch([template])
+    job.kubectl("patch", job.resource, job.name, "--type=json", f"--patch={json.dumps([template])}")
     job.wait_for_condition("EditsPending", "False")
 
 
 @together
 def test_a_running_job_is_not_handed_to_another_controller(place: Place) -> None:
-    until_told = ["sh", "-c", "until [ -e /tmp/end ]; do sleep 0.2; done"]
-    job = place.submit(mpijob("kept", place.image(), until_told, workers=1))
+    job = place.submit(mpijob("kept", place.image(), ["sh", "-c", "until [ -e /tmp/end ]; do sleep 0.2; done"]))
     job.wait_for("Running")
-    job.patch({"spec": {"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}})
+    job.patch('{"spec": {"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}}')
     pending = job.wait_for_condition("EditsPending")
     assert "spec.runPolicy.managedBy" in pending["message"]
     (launcher,) = job.pod_names("launcher")
-    job.tell(launcher, "/tmp/end")
+    job.run_in(launcher, "touch", "/tmp/end")
     job.wait_for("Succeeded")

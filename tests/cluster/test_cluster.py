@@ -12,17 +12,16 @@ from cluster.kubectl import until
 from cluster.pods import headless, pod, service, sleeping
 
 
-@pytest.fixture(scope="module")
-def peers(cluster: Cluster) -> Iterator[str]:
-    """The namespace of a pod on each node, one and two, behind a headless service, where other tests add others."""
+@pytest.fixture
+def peers(cluster: Cluster, namespace: str) -> str:
+    """A pod on each node, one and two, behind a headless service."""
     image = cluster.images["busy"]
     nodes = [{"nodeName": node["metadata"]["name"]} for node in _nodes(cluster)[:2]]
-    with cluster.fresh_namespace() as namespace:
-        cluster.apply(
-            headless(), sleeping("one", image, **nodes[0]), sleeping("two", image, **nodes[1]), namespace=namespace
-        )
-        cluster.wait_for_pods(namespace, "one", "two")
-        yield namespace
+    cluster.apply(
+        headless(), sleeping("one", image, **nodes[0]), sleeping("two", image, **nodes[1]), namespace=namespace
+    )
+    cluster.wait_for_pods(namespace, "one", "two")
+    return namespace
 
 
 def _nodes(cluster: Cluster) -> list[dict[str, Any]]:
@@ -88,27 +87,34 @@ def test_dns_lists_more_addresses_than_one_packet_holds(cluster: Cluster, peers:
 
 
 def test_dns_does_not_know_a_pod_that_is_gone(cluster: Cluster, peers: str) -> None:
-    cluster.apply(headless("leaving"), sleeping("it", cluster.images["busy"], service="leaving"), namespace=peers)
-    cluster.wait_for_pods(peers, "it")
-    until(lambda: _known(cluster, peers, "one", "it.leaving"), "the name comes")
-    cluster.delete("pod", "it", peers, force=True)
-    until(lambda: not _known(cluster, peers, "one", "it.leaving"), "the name goes")
+    cluster.kubectl(f"--namespace={peers}", "delete", "pod", "two", "--force", "--grace-period=0")
+    until(lambda: not _known(cluster, peers, "one", "two.peers"), "the name goes")
 
 
-def test_dns_knows_a_pod_that_is_not_ready_if_the_service_says_so(cluster: Cluster, peers: str) -> None:
+@pytest.mark.parametrize("published", [True, False])
+def test_dns_knows_a_pod_that_is_not_ready_if_the_service_says_so(
+    cluster: Cluster, namespace: str, published: bool
+) -> None:
     never = {"readinessProbe": {"exec": {"command": ["false"]}}}
-    for name, published in (("told", True), ("untold", False)):
-        made = sleeping(name, cluster.images["busy"], service=name, container=dict(never))
-        cluster.apply(headless(name, publishNotReadyAddresses=published), made, namespace=peers)
-    for name in ("told", "untold"):
-        cluster.wait_for_pods(peers, name, phase="Running")
-    until(lambda: _known(cluster, peers, "one", "told.told"), "the name comes")
-    until(lambda: _listed_as_not_ready(cluster, peers, "untold"), "the endpoints are made")
-    assert not _known(cluster, peers, "one", "untold.untold")
+    image = cluster.images["busy"]
+    cluster.apply(
+        headless(publishNotReadyAddresses=published),
+        sleeping("waiting", image, container=never),
+        headless("ready"),
+        sleeping("asking", image, service="ready"),
+        namespace=namespace,
+    )
+    cluster.wait_for_pods(namespace, "asking")
+    cluster.wait_for_pods(namespace, "waiting", phase="Running")
+    if published:
+        until(lambda: _known(cluster, namespace, "asking", "waiting.peers"), "the name comes")
+    else:
+        until(lambda: _listed_as_not_ready(cluster, namespace), "the endpoints are made")
+        assert not _known(cluster, namespace, "asking", "waiting.peers")
 
 
-def _listed_as_not_ready(cluster: Cluster, namespace: str, name: str) -> bool:
-    subsets = cluster.get("endpoints", name, namespace).get("subsets", ())
+def _listed_as_not_ready(cluster: Cluster, namespace: str) -> bool:
+    subsets = cluster.get("endpoints", "peers", namespace).get("subsets", ())
     return any(subset.get("notReadyAddresses") for subset in subsets)
 
 
@@ -119,11 +125,18 @@ def test_dns_says_that_other_names_do_not_exist(cluster: Cluster, peers: str) ->
     assert int(cluster.run_in(peers, "one", "python3", "-c", asked)) == -2  # EAI_NONAME
 
 
-def test_a_service_is_reached_at_its_cluster_address(cluster: Cluster, peers: str) -> None:
-    beside = {"service": "serving", "nodeName": cluster.get("pod", "one", peers)["spec"]["nodeName"]}
-    server = pod("server", cluster.images["busy"], "python3", "-m", "http.server", **beside)
-    cluster.apply(service("web", "server", 8000), server, namespace=peers)
-    cluster.wait_for_pods(peers, "server")
+def test_a_service_is_reached_at_its_cluster_address(cluster: Cluster, namespace: str) -> None:
+    image = cluster.images["busy"]
+    nodes = [{"nodeName": node["metadata"]["name"]} for node in _nodes(cluster)[:2]]
+    cluster.apply(
+        headless(),
+        service("web", "server", 8000),
+        pod("server", image, "python3", "-m", "http.server", **nodes[0]),
+        sleeping("near", image, **nodes[0]),
+        sleeping("far", image, **nodes[1]),
+        namespace=namespace,
+    )
+    cluster.wait_for_pods(namespace, "server", "near", "far")
     ask = """
 import time, urllib.request
 while True:
@@ -132,9 +145,8 @@ while True:
     except OSError:
         time.sleep(0.1)
 """
-    # From the node of the server, from the other one, and by the server itself, through the service.
-    for client in ("one", "two", "server"):
-        assert cluster.run_in(peers, client, "python3", "-c", ask).strip() == "200"
+    for client in ("near", "far", "server"):  # the last asks itself, through the service
+        assert cluster.run_in(namespace, client, "python3", "-c", ask).strip() == "200"
 
 
 def test_a_pod_reaches_the_api_server_with_its_service_account(cluster: Cluster, peers: str) -> None:
@@ -145,22 +157,19 @@ def test_a_pod_reaches_the_api_server_with_its_service_account(cluster: Cluster,
     assert "Server Version" in said
 
 
-def test_logs_and_exit_codes_are_told(cluster: Cluster, peers: str) -> None:
-    speaker = pod("speaker", cluster.images["busy"], "sh", "-c", "echo hello; exit 3", service="speaking")
-    cluster.apply(speaker, namespace=peers)
-    cluster.wait_for_pods(peers, "speaker", phase="Failed")
-    assert cluster.log(peers, "speaker") == "hello\n"
-    assert cluster.kubectl(f"--namespace={peers}", "logs", "speaker").stdout == "hello\n"
-    status = cluster.get("pod", "speaker", peers)["status"]["containerStatuses"][0]
+def test_logs_and_exit_codes_are_told(cluster: Cluster, namespace: str) -> None:
+    cluster.apply(pod("speaker", cluster.images["busy"], "sh", "-c", "echo hello; exit 3"), namespace=namespace)
+    cluster.wait_for_pods(namespace, "speaker", phase="Failed")
+    assert cluster.kubectl(f"--namespace={namespace}", "logs", "speaker").stdout == "hello\n"
+    status = cluster.get("pod", "speaker", namespace)["status"]["containerStatuses"][0]
     assert status["state"]["terminated"]["exitCode"] == 3
 
 
-def test_the_operator_image_holds_the_source_and_what_it_needs(cluster: Cluster, peers: str) -> None:
+def test_the_operator_image_holds_the_source_and_what_it_needs(cluster: Cluster, namespace: str) -> None:
     script = "import os, oarsman, aiohttp, pydantic, uvloop; print(os.getuid(), os.path.dirname(oarsman.__file__))"
-    asked = pod("operator", cluster.images["operator"], "python3", "-c", script, service="operating")
-    cluster.apply(asked, namespace=peers)
-    cluster.wait_for_pods(peers, "operator", phase="Succeeded")
-    said = cluster.log(peers, "operator").split()
+    cluster.apply(pod("operator", cluster.images["operator"], "python3", "-c", script), namespace=namespace)
+    cluster.wait_for_pods(namespace, "operator", phase="Succeeded")
+    said = cluster.kubectl(f"--namespace={namespace}", "logs", "operator").stdout.split()
     assert said == ["65532", "/opt/oarsman/src/oarsman"]
 
 
@@ -178,13 +187,12 @@ def things(cluster: Cluster) -> Iterator[str]:
             "spec": {"group": "test.oarsman", "scope": "Namespaced", "names": names, "versions": [version]},
         }
     )
-    cluster.until_established("things.test.oarsman")
+    cluster.kubectl("wait", "--for=condition=Established", "crd/things.test.oarsman", "--timeout=180s")
     yield "things"
-    cluster.delete("customresourcedefinition", "things.test.oarsman")
-    until(lambda: not cluster.has("customresourcedefinition", "things.test.oarsman"), "the definition is gone")
+    cluster.kubectl("delete", "crd", "things.test.oarsman", "--timeout=180s")
 
 
-def test_custom_resources_are_served(cluster: Cluster, peers: str, things: str) -> None:
+def test_custom_resources_are_served(cluster: Cluster, namespace: str, things: str) -> None:
     named = {"name": "it", "labels": {"a": "b"}}
-    cluster.apply({"apiVersion": "test.oarsman/v1", "kind": "Thing", "metadata": named, "size": 1}, namespace=peers)
-    assert cluster.get(things, "it", peers)["size"] == 1
+    cluster.apply({"apiVersion": "test.oarsman/v1", "kind": "Thing", "metadata": named, "size": 1}, namespace=namespace)
+    assert cluster.get(things, "it", namespace)["size"] == 1

@@ -76,7 +76,7 @@ def claim(place: Place) -> Iterator[Path]:
         try:
             yield Path(name)
         finally:
-            place.cluster.delete("persistentvolume", place.namespace)
+            place.cluster.kubectl("delete", "persistentvolume", place.namespace, "--wait=false")
 
 
 @contextlib.contextmanager

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from cluster.face import Face
+from cluster.cluster import Cluster
+from cluster.face import Face, a_face
+from cluster.operator import Operator
 from cluster.places import ROOT
-from cluster.together import Place, together
 
 WORKDIR = "/srv/oarsman"  # of examples/Dockerfile
 
 
-pytestmark = pytest.mark.timeout(900)  # a body waits for others before it, and says more than a time limit
+@pytest.fixture
+def face(cluster: Cluster, namespace: str, operator: Operator, tmp_path: Path) -> Face:
+    return a_face(cluster, namespace, tmp_path)
 
 
 def example(name: str, image: str) -> dict[str, Any]:
@@ -51,24 +55,18 @@ def greetings(job: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5"])
-@together
-def test_the_example_for_clusters_greets_from_two_workers(place: Place, mpi: str) -> None:
-    face = place.face
-    said = run(face, example("hello-cluster", place.image(mpi)))
+def test_the_example_for_clusters_greets_from_two_workers(face: Face, cluster: Cluster, mpi: str) -> None:
+    said = run(face, example("hello-cluster", cluster.images[mpi]))
     assert sorted(re.findall(r"Hello from rank (\d) of 4 on (\S+)", said)) == greetings("hello-cluster")
 
 
-@together
-def test_an_example_for_one_machine_runs_in_an_image_with_its_programs(place: Place) -> None:
-    face = place.face
-    said = run(face, with_programs(example("hello", place.image("openmpi5")), face))
+def test_an_example_for_one_machine_runs_in_an_image_with_its_programs(face: Face, cluster: Cluster) -> None:
+    said = run(face, with_programs(example("hello", cluster.images["openmpi5"]), face))
     assert sorted(re.findall(r"Hello from rank (\d) of 4 on (\S+)", said)) == greetings("hello")
 
 
-@together
-def test_the_example_that_fails_ends_with_its_code_on_a_cluster_too(place: Place) -> None:
-    face = place.face
+def test_the_example_that_fails_ends_with_its_code_on_a_cluster_too(face: Face, cluster: Cluster) -> None:
     # Open MPI 5 may lose what a rank wrote just before it called MPI_Abort.
-    said = run(face, with_programs(example("fails-on-one-rank", place.image("openmpi4")), face), code=3)
+    said = run(face, with_programs(example("fails-on-one-rank", cluster.images["openmpi4"]), face), code=3)
     assert "data/part-1.csv: no such file" in said
     assert re.search(r"cause: rank 1 .*code 3", face.says("describe", "fails-on-one-rank").stdout)

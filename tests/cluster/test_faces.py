@@ -6,16 +6,17 @@ import contextlib
 import json
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from waiting import waiting
 
-from cluster.face import ended
+from cluster.cluster import Cluster
+from cluster.face import Face, a_face, ended
 from cluster.jobs import mpijob
 from cluster.kubectl import until
-from cluster.people import person
+from cluster.operator import Operator
 from cluster.pods import headless, pod
-from cluster.together import Place, together
 from oarsman.backends import open_backend
 from oarsman.backends.base import JobRecord, LogQuery
 from oarsman.errors import NotFoundError
@@ -24,12 +25,18 @@ WORLD = "from mpi4py import MPI; rank = MPI.COMM_WORLD.rank; "
 PATIENT = "import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.1)"
 
 
-pytestmark = pytest.mark.timeout(900)  # a body waits for others before it, and says more than a time limit
+@pytest.fixture
+def face(cluster: Cluster, namespace: str, operator: Operator, tmp_path: Path) -> Face:
+    """With a kubeconfig whose context names the namespace, as users have one."""
+    return a_face(cluster, namespace, tmp_path)
 
 
-@together
-def test_a_command_runs_as_on_one_machine_and_leaves_its_story(place: Place) -> None:
-    face, image = place.face, f"--image={place.image()}"
+@pytest.fixture
+def image(cluster: Cluster) -> str:
+    return f"--image={cluster.images['openmpi4']}"
+
+
+def test_a_command_runs_as_on_one_machine_and_leaves_its_story(face: Face, image: str) -> None:
     program = WORLD + "print('hello from', rank, flush=True)"
     done = face.says("run", "-n", "2", image, "--name", "hello", "--", "python3", "-c", program)
     lines = ["[rank 0 hello-worker-0] hello from 0", "[rank 1 hello-worker-1] hello from 1"]
@@ -70,9 +77,7 @@ def test_a_command_runs_as_on_one_machine_and_leaves_its_story(place: Place) -> 
     assert "there is no job" in missing.stderr
 
 
-@together
-def test_the_exit_code_is_that_of_the_rank_that_failed(place: Place) -> None:
-    face, image = place.face, f"--image={place.image()}"
+def test_the_exit_code_is_that_of_the_rank_that_failed(face: Face, image: str) -> None:
     program = WORLD + "import sys; print('working', flush=True); sys.exit(7 if rank == 1 else 0)"
     words = ("--name", "sad", "--", "python3", "-c", program)
     done = face.says("run", "-n", "2", image, *words, code=7)
@@ -83,9 +88,7 @@ def test_the_exit_code_is_that_of_the_rank_that_failed(place: Place) -> None:
     assert "Failed" in face.says("list").stdout
 
 
-@together
-def test_a_manifest_with_a_mistake_never_reaches_the_cluster(place: Place) -> None:
-    face, cluster = place.face, place.cluster
+def test_a_manifest_with_a_mistake_never_reaches_the_cluster(face: Face, cluster: Cluster) -> None:
     manifest = mpijob("wrong", cluster.images["openmpi4"])
     manifest["spec"]["slotsPerWorker"] = -1
     (face.home / "wrong.json").write_text(json.dumps(manifest))
@@ -95,9 +98,7 @@ def test_a_manifest_with_a_mistake_never_reaches_the_cluster(place: Place) -> No
     assert face.says("list", "-o", "name").stdout == ""
 
 
-@together
-def test_ctrl_c_stops_the_job_and_says_that_its_pods_go(place: Place) -> None:
-    face, image = place.face, f"--image={place.image()}"
+def test_ctrl_c_stops_the_job_and_says_that_its_pods_go(face: Face, image: str) -> None:
     words = ("--name", "long", "--", "sh", "-c", "echo begun; sleep 600")
     with face.starts("run", "-n", "1", image, *words) as running, ended(running):
         assert running.stdout
@@ -113,9 +114,7 @@ def test_ctrl_c_stops_the_job_and_says_that_its_pods_go(place: Place) -> None:
     assert reason == "StoppedByUser"
 
 
-@together
-def test_a_log_is_followed_until_the_job_is_stopped(place: Place) -> None:
-    face, image = place.face, f"--image={place.image()}"
+def test_a_log_is_followed_until_the_job_is_stopped(face: Face, image: str) -> None:
     words = (
         "--name",
         "talker",
@@ -140,10 +139,8 @@ def test_a_log_is_followed_until_the_job_is_stopped(place: Place) -> None:
     assert "has ended already" in again.stderr
 
 
-@together
-def test_a_job_is_suspended_resumed_and_scaled(place: Place) -> None:
+def test_a_job_is_suspended_resumed_and_scaled(face: Face, cluster: Cluster) -> None:
     """The launcher waits for a sign and is not disturbed by a worker more."""
-    face, cluster = place.face, place.cluster
     waiting = ["python3", "-c", PATIENT]
     manifest = mpijob("elastic", cluster.images["openmpi4"], waiting, workers=1, policy={"suspend": True})
     (face.home / "job.json").write_text(json.dumps(manifest))
@@ -165,18 +162,14 @@ def test_a_job_is_suspended_resumed_and_scaled(place: Place) -> None:
     face.says("wait", "elastic", "--for", "deleted", "--timeout", "180s")
 
 
-@together
-def test_the_doctor_finds_server_definition_operator_and_nodes(place: Place) -> None:
-    face = place.face
+def test_the_doctor_finds_server_definition_operator_and_nodes(face: Face) -> None:
     found = {one["subject"]: one for one in json.loads(face.says("doctor", "-o", "json").stdout)}
     assert found["operator"]["level"] == "ok"
     assert found["MPIJobs"]["level"] == "ok"
     assert found["nodes"]["message"] == "2 of 2 are ready"
 
 
-@together
-def test_a_program_does_it_all_through_the_library(place: Place) -> None:
-    face, cluster = place.face, place.cluster
+def test_a_program_does_it_all_through_the_library(face: Face, cluster: Cluster) -> None:
     jobs = waiting(open_backend("kube", kubeconfig=str(face.home / "kubeconfig")))
     try:
         assert jobs.home == face.namespace
@@ -198,10 +191,8 @@ def test_a_program_does_it_all_through_the_library(place: Place) -> None:
         jobs.close()
 
 
-@together
-def test_a_long_log_is_paged_followed_and_searched_and_the_nodes_say_who_is_there(place: Place) -> None:
+def test_a_long_log_is_paged_followed_and_searched_and_the_nodes_say_who_is_there(face: Face, cluster: Cluster) -> None:
     """Real kubelets: their times, their idea of a tail, their way to cut long lines."""
-    face, cluster = place.face, place.cluster
     count = 3000
     talk = (
         f"{WORLD}import os, sys, time\nfor n in range({count}): print('line', n, '.' * 40, flush=n % 10 == 0)\n"
@@ -249,11 +240,13 @@ def test_a_long_log_is_paged_followed_and_searched_and_the_nodes_say_who_is_ther
         jobs.close()
 
 
-@together
-def test_a_pod_of_the_cluster_needs_no_kubeconfig(place: Place) -> None:
+def test_a_pod_of_the_cluster_needs_no_kubeconfig(face: Face, cluster: Cluster) -> None:
     """A script that submits jobs from within: it has what its service account may, in its own namespace."""
-    face, cluster = place.face, place.cluster
-    person(cluster, face.namespace, "student", role="edit")
+    where = f"--namespace={face.namespace}"
+    cluster.kubectl(where, "create", "serviceaccount", "student")
+    cluster.kubectl(
+        where, "create", "rolebinding", "student", "--clusterrole=edit", f"--serviceaccount={face.namespace}:student"
+    )
     inner = f"oarsman run -n 1 --image {cluster.images['openmpi4']} --name inner -- echo from within"
     script = 'oarsman() { python3 -m oarsman.cli "$@"; }; export OARSMAN_ON=kube HOME=/tmp; ' + (
         f"{inner} && oarsman list -o name && ! oarsman list --namespace kube-system"
@@ -265,7 +258,7 @@ def test_a_pod_of_the_cluster_needs_no_kubeconfig(place: Place) -> None:
         return str(cluster.get("pod", "asking", face.namespace)["status"].get("phase"))
 
     until(lambda: phase() in ("Succeeded", "Failed"), "the pod has ended")
-    said = cluster.log(face.namespace, "asking")
+    said = cluster.kubectl("logs", "asking", where).stdout
     assert "[rank 0 inner-worker-0] from within" in said.splitlines(), said
     assert "mpijob/inner" in said.splitlines(), said
     assert 'cannot list resource "mpijobs"' in said, said

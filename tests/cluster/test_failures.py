@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from cluster.jobs import V1, V2BETA1, Object, Submitted, condition, hosts_in, mpijob
+from cluster.jobs import V1, V2BETA1, Object, Submitted, condition, mpijob
 from cluster.together import Place, together
 
 pytestmark = pytest.mark.timeout(300)  # a body waits for others before it, and says more than a time limit
@@ -71,7 +72,7 @@ def test_when_a_worker_is_deleted_the_gang_starts_once_more_with_another_in_its_
 ) -> None:
     job = second_time_lucky(place, "robbed", version=version)
     before = uids(job)
-    job.delete_pod(job.worker(1))
+    job.kubectl("delete", "pod", job.worker(1), "--wait=false")
     status = job.wait_for("Succeeded")
     assert outcomes(status) == ["Failed", "Succeeded"]
     first = status["attempts"][0]["cause"]
@@ -86,7 +87,7 @@ def test_when_a_worker_is_deleted_the_gang_starts_once_more_with_another_in_its_
 def test_when_the_process_of_a_worker_ends_the_gang_starts_once_more_with_another_in_its_place(place: Place) -> None:
     job = second_time_lucky(place, "struck")
     before = uids(job)
-    place.cluster.tried_in(place.namespace, job.worker(1), "sh", "-c", "kill 1")  # which may not survive that itself
+    job.kubectl("exec", job.worker(1), "--", "sh", "-c", "kill 1", check=False)  # which may not survive that itself
     status = job.wait_for("Succeeded")
     assert outcomes(status) == ["Failed", "Succeeded"]
     first = status["attempts"][0]["cause"]
@@ -107,7 +108,7 @@ def test_when_a_worker_is_evicted_nothing_is_left_and_the_job_goes_when_its_time
         "metadata": {"name": job.worker(1), "namespace": place.namespace},
     }
     path = f"/api/v1/namespaces/{place.namespace}/pods/{job.worker(1)}/eviction"
-    place.cluster.post(path, eviction)
+    place.cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
     status = job.wait_for("Failed")
     assert status["cause"]["host"] == job.worker(1)
     assert condition(status, "Failed")["reason"] == "HostLost"
@@ -118,15 +119,11 @@ def test_when_a_worker_is_evicted_nothing_is_left_and_the_job_goes_when_its_time
 @together
 def test_a_job_whose_worker_the_kubelet_evicted_says_so(place: Place) -> None:
     job = second_time_lucky(place, "pressed", policy={"backoffLimit": 0, "cleanPodPolicy": "All"})
+    pod = place.cluster.get("pod", job.worker(1), place.namespace)
     words = "The node was low on resource: memory."
+    pod["status"] = {"phase": "Failed", "reason": "Evicted", "message": words}  # as the kubelet writes it
     path = f"/api/v1/namespaces/{place.namespace}/pods/{job.worker(1)}/status"
-
-    def evict() -> bool:
-        pod = place.cluster.get("pod", job.worker(1), place.namespace)
-        pod["status"] = {"phase": "Failed", "reason": "Evicted", "message": words}  # as the kubelet writes it
-        return place.cluster.put(path, pod)
-
-    job.poll(evict, "to be said to be evicted")  # the kubelet writes there, too
+    place.cluster.kubectl("replace", "--raw", path, "-f", "-", stdin=json.dumps(pod))
     status = job.wait_for("Failed")
     failed = condition(status, "Failed")
     assert failed["reason"] == "MPIJobEvicted"
@@ -138,7 +135,7 @@ def test_a_job_whose_worker_the_kubelet_evicted_says_so(place: Place) -> None:
 def test_a_launcher_deleted_by_hand_is_a_failed_attempt_and_never_runs_twice_at_once(place: Place) -> None:
     job = second_time_lucky(place, "headless")
     (launcher,) = job.pod_names("launcher")
-    job.delete_pod(launcher)
+    job.kubectl("delete", "pod", launcher, "--wait=false")
     status = job.wait_for("Succeeded")
     assert outcomes(status) == ["Failed", "Succeeded"]
     assert "headless-launcher" in status["attempts"][0]["cause"]["summary"]
@@ -189,7 +186,7 @@ def test_a_rank_that_fails_before_all_ranks_run_is_told_with_its_code_even_if_mp
 
 @together
 def test_as_many_attempts_are_made_as_the_limit_says(place: Place) -> None:
-    job = place.submit(mpijob("stubborn", place.image(), ["sh", "-c", "exit 3"], workers=1, policy={"backoffLimit": 1}))
+    job = place.submit(mpijob("stubborn", place.image(), ["sh", "-c", "exit 3"], policy={"backoffLimit": 1}))
     status = job.wait_for("Failed")
     assert outcomes(status) == ["Failed", "Failed"]
     failed = condition(status, "Failed")
@@ -201,7 +198,7 @@ def test_as_many_attempts_are_made_as_the_limit_says(place: Place) -> None:
 
 @together
 def test_a_job_that_takes_longer_than_its_deadline_is_ended(place: Place) -> None:
-    job = place.submit(mpijob("late", place.image(), FOREVER, workers=1, policy={"activeDeadlineSeconds": 12}))
+    job = place.submit(mpijob("late", place.image(), FOREVER, policy={"activeDeadlineSeconds": 12}))
     failed = condition(job.wait_for("Failed"), "Failed")
     assert failed["reason"] == "DeadlineExceeded"
     job.until_pods(lambda pods: not pods, "all pods to be gone")
@@ -210,7 +207,7 @@ def test_a_job_that_takes_longer_than_its_deadline_is_ended(place: Place) -> Non
 # -- it cannot start -------------------------------------------------------------------------------------
 @together
 def test_a_worker_without_an_sshd_is_named_and_no_attempt_is_repeated_for_it(place: Place) -> None:
-    job = place.submit(mpijob("mute", place.image(), workers=1, worker_command=FOREVER, policy={"backoffLimit": 3}))
+    job = place.submit(mpijob("mute", place.image(), worker_command=FOREVER, policy={"backoffLimit": 3}))
     status = job.wait_for("Failed")
     failed = condition(status, "Failed")
     assert failed["reason"] == "HostsNotReady"
@@ -222,7 +219,7 @@ def test_a_worker_without_an_sshd_is_named_and_no_attempt_is_repeated_for_it(pla
 
 @together
 def test_a_worker_whose_image_cannot_be_had_is_named_with_what_is_wrong(place: Place) -> None:
-    job = place.submit(mpijob("bare", place.image(), workers=1, worker={"image": "oarsman.test/nowhere:1"}))
+    job = place.submit(mpijob("bare", place.image(), worker={"image": "oarsman.test/nowhere:1"}))
     failed = condition(job.wait_for("Failed"), "Failed")
     assert failed["reason"] == "HostsNotReady"
     assert failed["message"].startswith("bare-worker-0 was not ready after ")
@@ -231,11 +228,11 @@ def test_a_worker_whose_image_cannot_be_had_is_named_with_what_is_wrong(place: P
 
 @together
 def test_workers_without_ssh_in_their_image_end_the_job_at_once_and_say_so(place: Place) -> None:
-    job = place.submit(mpijob("mute", place.image(), workers=1, worker={"image": place.image("busy")}))
+    job = place.submit(mpijob("mute", place.image(), worker={"image": place.image("busy")}))
     failed = condition(job.wait_for("Failed"), "Failed")
     assert failed["reason"] == "HostsNotReady"
     host, _, why = failed["message"].partition(": ")
-    assert host == job.worker(0)
+    assert host in (job.worker(0), job.worker(1))
     assert why == "there is no sshd in this image: install openssh-server"
 
 
@@ -277,26 +274,24 @@ def test_a_name_that_another_object_has_is_told_and_the_object_is_left_alone(pla
 
 
 @together
-def test_a_job_that_names_its_operator_is_run_and_one_that_names_another_is_not_touched(place: Place) -> None:
+def test_a_job_that_another_controller_manages_is_not_touched(place: Place) -> None:
     other = place.submit(mpijob("theirs", place.image(), policy={"managedBy": "kueue.x-k8s.io/multikueue"}))
     ours = place.submit(mpijob("ours", place.image(), policy={"managedBy": "kubeflow.org/mpi-operator"}))
     ours.wait_for("Succeeded")
-    assert sorted(hosts_in(ours.log())) == [ours.worker(0), ours.worker(1)]
     assert "status" not in other.get()
     assert other.pods() == []
-    kinds = ("pods", "jobs", "services", "configmaps", "secrets")
-    assert "theirs" not in str(place.cluster.names(*kinds, namespace=place.namespace))
+    assert "theirs" not in ours.kubectl("get", "pods,jobs,services,configmaps,secrets", "-o", "name")
 
 
 # -- what is left ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("policy", "left"),
-    [("All", []), ("Running", ["launcher"]), ("None", ["launcher", "worker"])],
+    [("All", []), ("Running", ["launcher"]), ("None", ["launcher", "worker", "worker"])],
     ids=["All", "Running", "None"],
 )
 @together
 def test_the_clean_pod_policy_says_which_pods_are_left(place: Place, policy: str, left: list[str]) -> None:
-    job = place.submit(mpijob("over", place.image(), ["true"], workers=1, policy={"cleanPodPolicy": policy}))
+    job = place.submit(mpijob("over", place.image(), ["true"], policy={"cleanPodPolicy": policy}))
     job.wait_for("Succeeded")
 
     def roles(pods: list[Object]) -> list[str]:
@@ -339,7 +334,7 @@ def define(place: Place, group: str, version: str) -> str:
     """Stays until the cluster goes: another test session may use it at the same time."""
     place.cluster.apply(pod_groups(group, version))
     kind = f"podgroups.{group}"
-    place.cluster.until_established(kind)
+    place.cluster.kubectl("wait", "--for=condition=Established", f"crd/{kind}", "--timeout=180s")
     return kind
 
 
@@ -368,11 +363,11 @@ def test_a_gang_whose_launcher_waits_for_its_workers_starts(place: Place) -> Non
     assert group()["scheduleTimeoutSeconds"] == 30
     labels = {pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] for pod in job.pods()}
     assert labels == {"gang"}
-    job.patch({"spec": {"runPolicy": {"schedulingPolicy": {"scheduleTimeoutSeconds": 77}}}})
+    job.patch('{"spec": {"runPolicy": {"schedulingPolicy": {"scheduleTimeoutSeconds": 77}}}}')
     job.poll(lambda: group()["scheduleTimeoutSeconds"] == 77, "its pod group to follow the edit")
-    job.tell(job.pod_names("launcher")[0], "/tmp/go")
+    job.run_in(job.pod_names("launcher")[0], "touch", "/tmp/go")
     job.wait_for("Succeeded")
-    job.poll(lambda: not place.cluster.names(kind, namespace=place.namespace), "its pod group to be given back")
+    job.poll(lambda: not job.kubectl("get", kind, "-o", "name"), "its pod group to be given back")
 
 
 @together
@@ -392,7 +387,7 @@ def test_the_pod_group_of_volcano_follows_the_edits_of_the_job(place: Place) -> 
     for pod in job.pods():
         assert pod["spec"]["schedulerName"] == "volcano"
         assert pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "erupts"
-    job.patch({"spec": {"runPolicy": {"schedulingPolicy": {"queue": "fast", "minAvailable": 2}}}})
+    job.patch('{"spec": {"runPolicy": {"schedulingPolicy": {"queue": "fast", "minAvailable": 2}}}}')
 
     def follows() -> bool:
         now = place.cluster.get(kind, "erupts", place.namespace)["spec"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -155,7 +156,19 @@ def test_root_may_run_with_a_group_that_owns_its_volumes(place: Place) -> None:
     assert hosts_after_success(job) == workers_of(job)
 
 
-# -- workers with a command and a configuration of their own ---------------------------------------------
+# -- workers with a command of their own -----------------------------------------------------------------
+@together
+def test_the_usual_command_of_workers_is_understood(place: Place) -> None:
+    job = place.submit(mpijob("usual", place.image(), worker_command=("/usr/sbin/sshd", "-De")))
+    assert hosts_after_success(job) == workers_of(job)
+
+
+@together
+def test_a_job_that_names_its_operator_is_run_by_it(place: Place) -> None:
+    job = place.submit(mpijob("named", place.image(), policy={"managedBy": "kubeflow.org/mpi-operator"}))
+    assert hosts_after_success(job) == workers_of(job)
+
+
 @together
 def test_the_pi_job_of_the_mpi_operator_runs_as_it_is_written_there(place: Place) -> None:
     """As its user, with its keys, its sshd and its configuration. What its image has comes from a ConfigMap here.
@@ -284,22 +297,15 @@ def _offer(cluster: Cluster, amounts: dict[str, str | None]) -> None:
                 known = {**node["status"][part], **added}
                 node["status"][part] = {what: amount for what, amount in known.items() if amount is not None}
             path = f"/api/v1/nodes/{name}/status"
-            if cluster.put(path, node):
+            if not cluster.kubectl("replace", "--raw", path, "-f", "-", stdin=json.dumps(node), check=False).returncode:
                 break
 
 
 # -- when the launcher comes, and what it may know -------------------------------------------------------
 @together
-def test_a_launcher_that_waits_for_ready_workers_with_the_usual_command_is_made_after_them(place: Place) -> None:
-    """Its log is found by the job's labels."""
-    usual = ("/usr/sbin/sshd", "-De")
-    job = place.submit(
-        mpijob("patient", place.image(), worker_command=usual, launcherCreationPolicy="WaitForWorkersReady")
-    )
+def test_a_launcher_that_waits_for_ready_workers_is_made_after_them(place: Place) -> None:
+    job = place.submit(mpijob("patient", place.image(), launcherCreationPolicy="WaitForWorkersReady"))
     assert hosts_after_success(job) == workers_of(job)
-    selector = "training.kubeflow.org/job-name=patient,training.kubeflow.org/job-role=launcher"
-    said = job.kubectl("logs", f"--selector={selector}", "--tail=-1")
-    assert hosts_in(said) == workers_of(job)
     launcher = place.cluster.get("job", "patient-launcher", place.namespace)
     ready = [
         condition["lastTransitionTime"]
@@ -308,6 +314,15 @@ def test_a_launcher_that_waits_for_ready_workers_with_the_usual_command_is_made_
         if condition["type"] == "Ready"
     ]
     assert launcher["metadata"]["creationTimestamp"] >= max(ready)
+
+
+@together
+def test_the_log_of_a_job_is_found_by_its_labels(place: Place) -> None:
+    job = place.submit(mpijob("labels", place.image()))
+    job.wait_for("Succeeded")
+    selector = "training.kubeflow.org/job-name=labels,training.kubeflow.org/job-role=launcher"
+    said = job.kubectl("logs", f"--selector={selector}", "--tail=-1")
+    assert hosts_in(said) == workers_of(job)
 
 
 @together
@@ -321,7 +336,9 @@ def test_keys_are_where_they_belong_and_a_host_with_the_key_of_another_is_refuse
 
     def found_in(pod: str, key: str) -> bool:
         search = ("sh", "-c", f"grep -rasqF '{keys[key]}' /etc /run /root /home /tmp /var")
-        return not place.cluster.tried_in(place.namespace, pod, *search).returncode
+        return not place.cluster.kubectl(
+            f"--namespace={place.namespace}", "exec", pod, "--", *search, check=False
+        ).returncode
 
     assert found_in(launcher, "ssh-privatekey")
     for own, other in ((0, 1), (1, 0)):
@@ -332,7 +349,7 @@ def test_keys_are_where_they_belong_and_a_host_with_the_key_of_another_is_refuse
 
     def log_in(*options: str) -> tuple[int, str]:
         words = ("ssh", "-F", "/etc/mpi/ssh_config", *options, "keys-worker-0.keys", "hostname")
-        done = place.cluster.tried_in(place.namespace, launcher, *words)
+        done = place.cluster.kubectl(f"--namespace={place.namespace}", "exec", launcher, "--", *words, check=False)
         return done.returncode, done.stdout + done.stderr
 
     assert log_in() == (0, "keys-worker-0\n")

@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from cluster import cgroups, cleaning, network
-from cluster.client import Client, Refused
 from cluster.cluster import Cluster, start
 from cluster.control_plane import ControlPlane
 from cluster.kubectl import until
 from cluster.places import HERE, running
 from cluster.pods import headless, sleeping
 
-pytestmark = pytest.mark.timeout(1800)  # whoever must be alone waits for all others
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Cluster]:
+    """A control plane that nobody else needs."""
+    found = start("mortal", pods=False, admission=["PodSecurityPolicy"])
+    yield found
+    found.stop()
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("victim", ["etcd", "apiserver"])
+def test_objects_outlive_a_killed_part_of_the_control_plane(mortal: Cluster, victim: str) -> None:
+    mortal.kubectl("create", "configmap", victim, "--from-literal=word=yes")
+    program = getattr(mortal, victim)
+    program.kill()
+    assert not program.running
+    program.start()
+    mortal.apiserver.wait()
+    assert mortal.get("configmap", victim)["data"] == {"word": "yes"}
+
+
+def test_a_cluster_can_be_started_with_more_admission_plugins(mortal: Cluster) -> None:
+    mortal.kubectl("create", "serviceaccount", "somebody")
+    until(lambda: "secrets" in mortal.get("serviceaccount", "somebody"), "its token is made")
+    mortal.kubectl("create", "rolebinding", "edit", "--clusterrole=edit", "--serviceaccount=default:somebody")
+    create = ("run", "pod", "--image=none", "--dry-run=server", "--as=system:serviceaccount:default:somebody")
+    # The binding comes into force a moment later.
+    until(lambda: "PodSecurityPolicy" in mortal.kubectl(*create, check=False).stderr, "the plugin refuses the pod")
+
+
 def test_a_pod_outlives_its_kubelet(cluster: Cluster, namespace: str) -> None:
     node = cluster.nodes[0]
     cluster.apply(headless(), sleeping("pod", cluster.images["busy"], nodeName=node.name), namespace=namespace)
@@ -36,7 +59,6 @@ def test_a_pod_outlives_its_kubelet(cluster: Cluster, namespace: str) -> None:
     until(lambda: cluster.run_in(namespace, "pod", *asked, check=False) == "/tmp/mark\n", "the same container answers")
 
 
-@pytest.mark.usefixtures("alone")
 def test_a_node_that_lost_its_power_runs_pods_again(cluster: Cluster, namespace: str) -> None:
     node = cluster.nodes[1]
     node.kill()
@@ -62,13 +84,13 @@ def test_a_cluster_that_is_stopped_leaves_nothing_behind(monkeypatch: pytest.Mon
 OWNER = """
 import sys, time
 from cluster.cluster import start
-found = start("orphan", pods=False, admission=["AlwaysPullImages"])
+found = start("orphan", pods=False)
 print(found.name, *(program.pid for program in found.programs), flush=True)
 time.sleep(1000)
 """
 
 
-def test_a_cluster_with_another_admission_plugin_ends_with_its_owner_even_if_that_is_killed() -> None:
+def test_a_cluster_ends_with_its_owner_even_if_that_is_killed() -> None:
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, env=environment, text=True)
     with owner:
@@ -76,28 +98,10 @@ def test_a_cluster_with_another_admission_plugin_ends_with_its_owner_even_if_tha
         name, *words = owner.stdout.readline().split()
         pids = [int(word) for word in words]
         assert len(pids) >= 2
-        assert _pulls_always(name)
         owner.send_signal(signal.SIGKILL)
     until(lambda: not any(psutil.pid_exists(pid) for pid in pids), "its programs end")
     until(lambda: not (running() / name).exists(), "its folder goes")
     until(lambda: not _traces(name), lambda: f"left: {_traces(name)}")
-
-
-def _pulls_always(name: str) -> bool:
-    """What the plugin makes of a pod that would be content with an image that is there."""
-    client = Client(running() / name / "control-plane" / "kubeconfig")
-    container = {"name": "none", "image": "none", "imagePullPolicy": "Never"}
-    pod = {"metadata": {"name": "probe"}, "spec": {"containers": [container]}}
-    said: list[dict[str, Any]] = []
-
-    def made() -> bool:
-        with contextlib.suppress(Refused):  # a pod needs a service account, which a controller makes
-            said.append(client.ask("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod))
-        return bool(said)
-
-    until(made, "pods are accepted")
-    client.close()
-    return bool(said[0]["spec"]["containers"][0]["imagePullPolicy"] == "Always")
 
 
 def _traces(name: str) -> set[str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from cluster.cluster import Cluster
 from cluster.pods import headless, pod, secret, sleeping
-from cluster.together import Place, together
 
 SUM = """
 from mpi4py import MPI
@@ -26,21 +26,17 @@ COMMANDS = {
 }
 
 
-pytestmark = pytest.mark.timeout(900)  # a body waits for others before it, and says more than a time limit
-
-
-def keys_in(folder: Path) -> tuple[str, str]:
-    file = folder / "key"
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    file = tmp_path_factory.mktemp("keys") / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(file)], check=True)
     return file.read_text(), Path(f"{file}.pub").read_text()
 
 
 @pytest.mark.parametrize("mpi", COMMANDS)
-@together
-def test_ranks_come_to_both_workers_over_ssh(place: Place, mpi: str) -> None:
+def test_ranks_come_to_both_workers_over_ssh(cluster: Cluster, namespace: str, keys: tuple[str, str], mpi: str) -> None:
     """As root, with the keys mounted where root's ssh looks for them and the usual command for workers."""
-    cluster, namespace = place.cluster, place.namespace
-    private, public = keys_in(place.folder)
+    private, public = keys
     items = [{"key": "private", "path": "id_ed25519"}, {"key": "public", "path": "authorized_keys"}]
     volumes = [{"name": "keys", "secret": {"secretName": "keys", "items": items, "defaultMode": 0o600}}]
     mounts = {"volumeMounts": [{"name": "keys", "mountPath": "/root/.ssh"}]}
@@ -75,11 +71,11 @@ SSHD = (
 SSH = "ssh -F /dev/null -p 2222 -i /keys/private -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
 
 
-@together
-def test_a_user_without_a_name_reaches_another_pod_over_ssh(place: Place) -> None:
+def test_a_user_without_a_name_reaches_another_pod_over_ssh(
+    cluster: Cluster, namespace: str, keys: tuple[str, str]
+) -> None:
     """In an image as its packages leave it, without any privilege and with a file system that cannot be written."""
-    cluster, namespace = place.cluster, place.namespace
-    private, public = keys_in(place.folder)
+    private, public = keys
     volumes = [
         {"name": "keys", "secret": {"secretName": "keys", "defaultMode": 0o444}},
         {"name": "users", "secret": {"secretName": "users"}},

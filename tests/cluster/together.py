@@ -1,26 +1,21 @@
 """Tests that run at the same time: nearly all of a test with jobs in a cluster is waiting.
 
-`@together` marks a test whose body runs in a thread beside those of the folder's other tests, a few at a time, in the
-order in which they are asked for. The test itself waits for its body, and fails as it did. A test that must be alone
-asks for the fixture `alone`: when it begins, all of them have ended.
+`@together` marks a test whose body runs in a thread beside those of its module's other tests, a few at a time, in the
+order in which they are asked for. The test itself waits for its body, and fails as it did.
 """
 
 from __future__ import annotations
 
 import inspect
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from pathlib import Path
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from cluster.cluster import Cluster
-from cluster.face import Face, a_face
 from cluster.jobs import Submitted, submit
 from cluster.operator import Operator
-from cluster.warm import Warm
 
 AT_ONCE = 8  # each starts three pods or four; more at a time than that only start later
 
@@ -30,17 +25,11 @@ Body = Callable[..., None]
 class Place:
     """A namespace of its own for each body."""
 
-    def __init__(self, cluster: Cluster, namespace: str, folder: Path, warm: Warm) -> None:
+    def __init__(self, cluster: Cluster, namespace: str, operator: Operator) -> None:
         self.cluster = cluster
         self.namespace = namespace
-        self.folder = folder
+        self.operator = operator
         self.jobs: list[Submitted] = []
-        self._warm = warm
-
-    @property
-    def face(self) -> Face:
-        """With a kubeconfig whose context names the namespace, as users have one."""
-        return a_face(self.cluster, self.namespace, self.folder, self._warm)
 
     def image(self, mpi: str = "openmpi4") -> str:
         return self.cluster.images[mpi]
@@ -67,17 +56,17 @@ def together(body: Body) -> Callable[..., None]:
 
 
 class Bodies:
-    """Those of all tests that were chosen to run."""
+    """Those of the tests of one module that were chosen to run."""
 
-    def __init__(self, session: pytest.Session, cluster: Cluster, warm: Warm) -> None:
+    def __init__(self, module: pytest.Module, cluster: Cluster, operator: Operator) -> None:
         self._cluster = cluster
-        self._warm = warm
+        self._operator = operator
         self._pool = ThreadPoolExecutor(AT_ONCE)
         self._started: dict[str, Future[None]] = {}
         self._bodies: dict[str, tuple[Body, Mapping[str, Any]]] = {}
-        for item in session.items:
+        for item in module.session.items:
             body = getattr(getattr(item, "obj", None), "body", None)
-            if body is not None:
+            if body is not None and item.getparent(pytest.Module) is module:
                 given = item.callspec.params if hasattr(item, "callspec") else {}
                 self._bodies[item.nodeid] = body, given
                 self._started[item.nodeid] = self._start(item.nodeid)
@@ -86,11 +75,8 @@ class Bodies:
         return self._pool.submit(self._run, *self._bodies[test])
 
     def _run(self, body: Body, given: Mapping[str, Any]) -> None:
-        with (
-            self._cluster.fresh_namespace() as namespace,
-            tempfile.TemporaryDirectory(prefix="oarsman-place-", ignore_cleanup_errors=True) as folder,
-        ):
-            place = Place(self._cluster, namespace, Path(folder), self._warm)
+        with self._cluster.fresh_namespace() as namespace:
+            place = Place(self._cluster, namespace, self._operator)
             try:
                 body(place, **given)
             except Exception as error:
@@ -106,23 +92,25 @@ class Bodies:
         """As it was; asked again, as another run is."""
         (self._started.pop(test, None) or self._start(test)).result()
 
-    def wait(self) -> None:
-        """Until none runs, however they end."""
-        wait(self._started.values())
-
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
 
 @pytest.fixture(scope="package")
-def bodies(request: pytest.FixtureRequest, cluster: Cluster, operator: Operator, warm: Warm) -> Iterator[Bodies]:
+def bodies_of(cluster: Cluster, operator: Operator) -> Iterator[Callable[[pytest.Module], Bodies]]:
     """What a module shares ends when one of its tests is tried again; the bodies of its other tests must not."""
-    found = Bodies(request.session, cluster, warm)
-    yield found
-    found.close()
+    found: dict[pytest.Module, Bodies] = {}
+
+    def of(module: pytest.Module) -> Bodies:
+        if module not in found:
+            found[module] = Bodies(module, cluster, operator)
+        return found[module]
+
+    yield of
+    for bodies in found.values():
+        bodies.close()
 
 
 @pytest.fixture
-def alone(bodies: Bodies) -> None:
-    """For tests that kill what all others need."""
-    bodies.wait()
+def bodies(request: pytest.FixtureRequest, bodies_of: Callable[[pytest.Module], Bodies]) -> Bodies:
+    return bodies_of(request.node.getparent(pytest.Module))

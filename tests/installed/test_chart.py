@@ -1,18 +1,22 @@
-"""The chart on a real cluster, by the real Helm: installed, changed and taken away."""
+"""The chart and the plain manifest on a real cluster, by the real Helm: installed, changed and taken away."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
-from cluster.cluster import Cluster
+import yaml
+from cluster.cluster import Cluster, start
 from cluster.jobs import V1, V2BETA1, mpijob, submit, submit_one
-from cluster.kubectl import until
+from cluster.kubectl import Kubectl, until
 from cluster.people import allowed, full_name
 from cluster.places import ROOT
 from cluster.releases import CHART, Release
 
+MANIFEST = ROOT / "deploy" / "oarsman.yaml"
 SMALL = {"replicaCount": 1}
 POLICY = {"cleanPodPolicy": "All", "backoffLimit": 0}
 
@@ -25,8 +29,24 @@ def release(cluster: Cluster) -> Iterator[Release]:
     found.uninstall()
 
 
-def test_helm_finds_nothing_to_complain_about(cluster: Cluster) -> None:
-    assert "0 chart(s) failed" in Release(cluster).helm("lint", "--strict", str(CHART))
+@dataclass(frozen=True)
+class Applied:
+    cluster: Cluster
+    said: list[str]
+
+
+@pytest.fixture(scope="module")
+def applied() -> Iterator[Applied]:
+    """A control plane of its own on which the plain manifest was applied, and nothing else ever."""
+    found = start("fresh", pods=False)
+    try:
+        yield Applied(found, found.kubectl("apply", "-f", str(MANIFEST)).stdout.splitlines())
+    finally:
+        found.stop()
+
+
+def test_helm_finds_nothing_to_complain_about(applied: Applied) -> None:
+    assert "0 chart(s) failed" in Release(applied.cluster).helm("lint", "--strict", str(CHART))
 
 
 def test_a_job_outlives_an_upgrade_and_the_end_of_the_release(
@@ -47,16 +67,16 @@ def test_a_job_outlives_an_upgrade_and_the_end_of_the_release(
 
     release.uninstall()
     assert json.loads(release.helm("list", "--output=json")) == []
-    kinds = ("deployments", "services", "serviceaccounts", "roles", "rolebindings")
-    left = cluster.names(*kinds, namespace=release.namespace)
-    assert left == ["serviceaccounts/default"]
-    assert "oarsman" not in str(cluster.names("clusterroles", "clusterrolebindings"))
+    kinds = "deployments,services,serviceaccounts,roles,rolebindings"
+    left = release.kubectl("get", kinds, "-o", "name").split()
+    assert left == ["serviceaccount/default"]
+    assert "oarsman" not in cluster.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name").stdout
     assert cluster.get("crd", "mpijobs.kubeflow.org")
     assert job.status["phase"] == "Running"
     assert {pod["metadata"]["uid"] for pod in job.pods()} == before
 
     (launcher,) = job.pod_names("launcher")
-    job.tell(launcher, "/tmp/go")  # it ends while there is no operator
+    job.run_in(launcher, "touch", "/tmp/go")  # it ends while there is no operator
     job.until_pods(lambda pods: pods[0]["status"]["phase"] == "Succeeded", "the launcher's end", role="launcher")
     release.install(SMALL)
     job.wait_for("Succeeded")
@@ -88,7 +108,7 @@ def test_an_operator_for_one_namespace_has_rights_in_that_one_alone(
             for verb, resource in ANYWHERE:
                 assert not allowed(cluster, account, verb, resource, elsewhere), (verb, resource)
                 assert not allowed(cluster, account, verb, resource), (verb, resource)
-            assert "team" not in str(cluster.names("clusterroles", "clusterrolebindings"))
+            assert "team" not in cluster.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name").stdout
         finally:
             here.uninstall()
 
@@ -127,13 +147,13 @@ def test_metrics_and_health_are_served_and_right(cluster: Cluster, namespace: st
     words = ("--restart=Never", f"--image={cluster.images['busy']}", "--", "python3", "-c", code)
     cluster.kubectl(f"--namespace={namespace}", "run", "scrape", *words)
     cluster.wait_for_pods(namespace, "scrape", phase="Succeeded")
-    told = samples(cluster.log(namespace, "scrape"))
+    told = samples(cluster.kubectl(f"--namespace={namespace}", "logs", "scrape").stdout)
     assert told["mpi_operator_jobs_created_total"] == 3
     assert told["mpi_operator_jobs_successful_total"] == 2
     assert told["mpi_operator_jobs_failed_total"] == 1
     assert told["mpi_operator_is_leader"] == 1
     assert told[info("bad", namespace)] == 1
-    cluster.delete("mpijobs.v2beta1.kubeflow.org", "bad", namespace)
+    cluster.kubectl(f"--namespace={namespace}", "delete", "mpijob", "bad")
     gone = lambda: info("bad", namespace) not in samples(release.ask(pod, 8081, "/metrics"))  # noqa: E731
     until(gone, "a job that was deleted is no longer among the metrics")
 
@@ -145,3 +165,77 @@ def info(job: str, namespace: str) -> str:
 def samples(text: str) -> dict[str, float]:
     lines = [line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#")]
     return {name: float(value) for name, _, value in lines}
+
+
+# -- without Helm, and without an operator: the definition and the plain manifest ------------------------------------
+def test_the_plain_manifest_makes_all_it_says_and_can_be_applied_twice(applied: Applied) -> None:
+    documents = [document for document in yaml.safe_load_all(MANIFEST.read_text()) if document]
+    names = {f"{document['kind'].lower()}/{document['metadata']['name']}" for document in documents}
+    assert {plain(line) for line in applied.said} == names
+    assert all(line.endswith(" created") for line in applied.said)
+    again = applied.cluster.kubectl("apply", "-f", str(MANIFEST)).stdout.splitlines()
+    assert all(line.endswith(" unchanged") for line in again)
+    dry = applied.cluster.kubectl("apply", "--dry-run=server", "-f", str(MANIFEST)).stdout.splitlines()
+    assert all(line.endswith(" unchanged (server dry run)") for line in dry)
+    until(lambda: replicas(applied.cluster) == 2, "a controller takes the Deployment up")
+
+
+def plain(line: str) -> str:
+    """`deployment.apps/oarsman created` without its group."""
+    kind, _, name = line.split()[0].partition("/")
+    return f"{kind.partition('.')[0]}/{name}"
+
+
+def replicas(cluster: Cluster) -> int:
+    found: dict[str, Any] = cluster.get("deployment", "oarsman", "mpi-operator")
+    return int(found.get("status", {}).get("replicas", 0))
+
+
+def test_whoever_may_view_or_edit_a_namespace_may_do_so_with_its_jobs(applied: Applied) -> None:
+    cluster = applied.cluster
+    with cluster.fresh_namespace() as namespace:
+        where = f"--namespace={namespace}"
+        for role in ROLES:
+            cluster.kubectl(where, "create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}")
+
+        def who_may(verb: str) -> list[str]:
+            return [role for role in ROLES if allowed(cluster, role, verb, "mpijobs.kubeflow.org", namespace)]
+
+        until(lambda: who_may("list") == ["view", "edit", "admin"], "a controller adds our roles to the cluster's")
+        until(lambda: who_may("create") == ["edit", "admin"], "those who edit may submit")
+        assert not allowed(cluster, "edit", "list", "mpijobs.kubeflow.org", "default")
+
+
+ROLES = ("view", "edit", "admin")
+
+
+def test_kubectl_shows_jobs_and_explains_them(applied: Applied) -> None:
+    api = applied.cluster
+    api.kubectl("wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", "--timeout=180s")
+    with api.fresh_namespace() as namespace:
+        shown_and_explained(api, namespace)
+
+
+def shown_and_explained(api: Cluster, namespace: str) -> None:
+    Kubectl.apply(api, mpijob("shown", "image", workers=3), namespace=namespace)  # by kubectl, which validates it, too
+    where = f"--namespace={namespace}"
+    until(lambda: not api.kubectl(where, "get", "mj", check=False).returncode, "kubectl knows the short name")
+    (head, line) = api.kubectl(where, "get", "mj").stdout.splitlines()
+    assert head.split() == ["NAME", "STATE", "WORKERS", "READY", "AGE"]
+    assert line.split()[:2] == ["shown", "3"]
+    assert api.kubectl(where, "get", "mj", "-o", "wide").stdout.split()[:7] == [
+        "NAME",
+        "STATE",
+        "WORKERS",
+        "READY",
+        "SLOTS",
+        "CAUSE",
+        "AGE",
+    ]
+    assert "mpijob.kubeflow.org/shown" in api.kubectl(where, "get", "all", "-o", "name").stdout
+    assert api.kubectl(where, "scale", "mpijob", "shown", "--replicas=2").returncode == 0
+    for version in (V1, V2BETA1):
+        asked = ("explain", "mpijob.spec", f"--api-version={version}")
+        # The server publishes what it knows of a new kind some time after it takes the first object.
+        until(lambda asked=asked: not api.kubectl(*asked, check=False).returncode, "kubectl explains MPIJobs")  # type: ignore[misc]
+        assert "What to run" in api.kubectl(*asked).stdout

@@ -50,10 +50,10 @@ def there(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         chosen = "app.kubernetes.io/name=oarsman-console"
         (pod,) = cluster.get("pods", namespace=release.namespace, labels=chosen)["items"]
         yield There(release, f"https://{pod['status']['podIP']}:8443")
-        print(cluster.log(release.namespace, pod["metadata"]["name"], check=False))
+        print(release.kubectl("logs", pod["metadata"]["name"], check=False))
     finally:
         release.uninstall()
-        cluster.delete("secret", "console-tls", release.namespace)
+        release.kubectl("delete", "secret", "console-tls")
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def test_the_console_itself_may_do_nothing(cluster: Cluster, there: There) -> No
     granted = {line.split()[0] for line in rules.splitlines()[1:] if not line.startswith((" ", "\t"))}
     reviews = {f"selfsubject{kind}reviews.authorization.k8s.io" for kind in ("access", "rules")}
     assert granted == {"tokenreviews.authentication.k8s.io", *reviews}
-    assert cluster.has("deployment", "oarsman-console", there.release.namespace)
+    assert there.release.kubectl("get", "deployment", "oarsman-console", "-o", "name")
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_in_a_browser_the_editor_has_buttons_the_viewer_has_none_and_who_is_gone
     expect(viewers.get_by_text("patient").first).to_be_visible(timeout=PATIENCE)
     expect(viewers.get_by_text("Running").first).to_be_visible(timeout=PATIENCE)
     expect(viewers.get_by_role("button", name="Stop")).to_have_count(0)
-    cluster.delete("serviceaccount", "viewer", people.namespace)
+    cluster.kubectl(f"--namespace={people.namespace}", "delete", "serviceaccount", "viewer")
 
     nobodys = come_in(browser, there, people.nobody, "/jobs")
     expect(nobodys.get_by_text("lets this user see jobs in no namespace").first).to_be_visible(timeout=PATIENCE)

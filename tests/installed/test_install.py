@@ -10,13 +10,12 @@ from cluster.cluster import Cluster
 from cluster.face import Face, a_face
 from cluster.jobs import mpijob, submit_one
 from cluster.kubectl import until
-from cluster.warm import Warm
 
 
 @pytest.fixture
-def face(cluster: Cluster, namespace: str, tmp_path: Path, warm: Warm) -> Iterator[Face]:
+def face(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[Face]:
     """Nothing of an operator is there, neither now nor for the next test, even if this one fails half-way."""
-    found = a_face(cluster, namespace, tmp_path, warm)
+    found = a_face(cluster, namespace, tmp_path)
     until_without_operator(found)
     yield found
     found.says("uninstall", "--yes")

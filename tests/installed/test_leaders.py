@@ -27,12 +27,12 @@ def kill_process(release: Release, pod: str) -> None:
 
 def delete_by_force(release: Release, pod: str) -> None:
     """The API server forgets the pod at once; the process may live on for a moment and must not act any more."""
-    release.cluster.delete("pod", pod, release.namespace, force=True)
+    release.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
 
 
 def drain(release: Release, pod: str) -> None:
     """As a node that is drained does it: the leader hands over."""
-    release.cluster.delete("pod", pod, release.namespace)
+    release.kubectl("delete", "pod", pod, "--wait=false")
 
 
 WAYS: tuple[Way, ...] = (kill_process, delete_by_force, drain)
@@ -76,7 +76,7 @@ def no_job_notices(cluster: Cluster, release: Release, way: Way) -> Release:
         crowd.until(lambda: crowd.ended == 2, patience=180)
         assert crowd.phases == {"running": "Running", "starting": "Succeeded", "later": "Succeeded"}
         (pod,) = launchers(cluster, namespace, "running")
-        cluster.run_in(namespace, pod, "touch", "/tmp/go", check=False)  # it may end with what ends then
+        cluster.run_in(namespace, pod, "touch", "/tmp/go")
         crowd.until_ended(patience=180)
         assert set(crowd.phases.values()) == {"Succeeded"}
         nothing_was_made_twice(ledger, [running, starting, later])
@@ -84,8 +84,10 @@ def no_job_notices(cluster: Cluster, release: Release, way: Way) -> Release:
 
 
 def launchers(cluster: Cluster, namespace: str, job: str) -> list[str]:
-    chosen = f"training.kubeflow.org/job-name={job},training.kubeflow.org/job-role=launcher"
-    return [pod["metadata"]["name"] for pod in cluster.get("pods", namespace=namespace, labels=chosen)["items"]]
+    selector = f"--selector=training.kubeflow.org/job-name={job},training.kubeflow.org/job-role=launcher"
+    return cluster.kubectl(
+        f"--namespace={namespace}", "get", "pods", selector, "-o", "jsonpath={.items[*].metadata.name}"
+    ).stdout.split()
 
 
 @pytest.mark.timeout(900)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 from aiohttp import web
 from cluster.cluster import Cluster
-from cluster.people import RBAC, SEE, binding, let, person
+from cluster.people import SEE, person
 
 from oarsman.backends.base import Batch
 from oarsman.backends.kube import follow, records
@@ -53,7 +53,17 @@ def test_jobs_of_two_namespaces_come_as_one_and_those_of_a_third_do_not(
 ) -> None:
     with served.fresh_namespace() as second, served.fresh_namespace() as third:
         token = person(served, api_namespace, "ada", verbs=SEE)
-        let(served, api_namespace, "ada", verbs=SEE, there=second)
+        served.kubectl(
+            f"--namespace={second}", "create", "role", "see", "--verb=get,list,watch", "--resource=mpijobs.kubeflow.org"
+        )
+        served.kubectl(
+            f"--namespace={second}",
+            "create",
+            "rolebinding",
+            "see",
+            "--role=see",
+            f"--serviceaccount={api_namespace}:ada",
+        )
         for place in (api_namespace, second, third):
             submit(jobs, "first", place)
 
@@ -78,7 +88,8 @@ def test_a_right_that_is_taken_away_ends_what_was_seen_by_it(
 
     async def look(batches: AsyncIterator[Batch]) -> None:
         assert [record.job.name for record in (await anext(batches)).records] == ["pi"]
-        await asyncio.to_thread(served.delete, "rolebinding", "ada", api_namespace)
+        gone = (f"--namespace={api_namespace}", "delete", "rolebinding", "ada")
+        await asyncio.to_thread(served.kubectl, *gone)
         with pytest.raises(ForbiddenError, match="in no namespace"):
             await anext(batches)
 
@@ -90,10 +101,9 @@ def test_whoever_may_list_namespaces_needs_not_be_told_their_names(
 ) -> None:
     token = person(served, api_namespace, "ada", verbs=SEE)
     name = f"names-{api_namespace}"
-    rule = {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}
-    served.apply(
-        {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
-        {"kind": "ClusterRoleBinding", **binding(name, "ClusterRole", name, api_namespace, "ada")},
+    served.kubectl("create", "clusterrole", name, "--verb=list", "--resource=namespaces")
+    served.kubectl(
+        "create", "clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount={api_namespace}:ada"
     )
     try:
         submit(jobs, "pi", api_namespace)
@@ -103,8 +113,7 @@ def test_whoever_may_list_namespaces_needs_not_be_told_their_names(
 
         assert followed(as_somebody(served, token), [], look) == [f"{api_namespace}/pi"]
     finally:
-        for kind in ("clusterrole", "clusterrolebinding"):
-            served.delete(kind, name)
+        served.kubectl("delete", "clusterrole,clusterrolebinding", name)
 
 
 # -- a server that is newer than the one here -------------------------------------------------------------

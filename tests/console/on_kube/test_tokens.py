@@ -74,7 +74,7 @@ def test_the_cluster_is_asked_once_a_minute_for_each_token(people: Office) -> No
 def test_a_token_ends_with_its_service_account(people: Office) -> None:
     cookies = people.log_in("vera")
     assert people.ask("GET", "/me", cookies=cookies).status_code == 200
-    people.cluster.delete("serviceaccount", "vera", people.namespace)
+    people.cluster.kubectl(f"--namespace={people.namespace}", "delete", "serviceaccount", "vera")
 
     def refused() -> bool:
         people.clock.passed += GOOD_SECONDS

@@ -236,7 +236,7 @@ def test_a_real_server_takes_events_and_gets_them_anew_when_they_were_deleted(ap
                 await recorder.record(about, NORMAL, "MPIJobRunning", "is running")
             await asyncio.gather(*(recorder.record(about, WARNING, "Trouble", f"no {n}") for n in range(20)))
             await recorder.record(about, WARNING, "Long", "长" * 5000)
-            api.delete_all("events", api_namespace)
+            api.kubectl("delete", "events", "--all", f"--namespace={api_namespace}")
             await recorder.record(about, NORMAL, "MPIJobRunning", "is running")
 
     run(story())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from cluster import kubectl
 from cluster.cluster import Cluster
 
 from oarsman import names
@@ -52,15 +52,11 @@ def _definition(resource: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def pod_groups(served: Cluster) -> Iterator[None]:
     resources = (kinds.VOLCANO_POD_GROUPS, kinds.PLUGINS_POD_GROUPS)
-    definitions = [_definition(resource) for resource in resources]
-    served.apply(*definitions)
-    called = [definition["metadata"]["name"] for definition in definitions]
-    served.until_established(*called)
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": [_definition(r) for r in resources]})
+    served.kubectl("apply", "-f", "-", stdin=listed)
+    served.kubectl("wait", "--for=condition=Established", "--timeout=180s", "-f", "-", stdin=listed)
     yield
-    for name in called:  # a second try makes them anew
-        served.delete("customresourcedefinition", name)
-    for name in called:
-        kubectl.until(lambda name=name: not served.has("customresourcedefinition", name), f"{name} is gone")  # type: ignore[misc]
+    served.kubectl("delete", "--timeout=180s", "-f", "-", stdin=listed)  # a second try makes them anew
 
 
 def test_i1_a_job_succeeds(served: Cluster, api_namespace: str) -> None:
