@@ -8,11 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import pytest_timeout
 from _pytest.terminal import TerminalReporter
 from pytest_rerunfailures import suspended_finalizers
 
 FOLDER = Path("build", "second-tries")  # what is in it is of the last run that had second tries
 _LONGEST = 80  # letters of a test's name in that of a file, which has room for 255 bytes
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A second try has the time limit of the first, which is set once for all of them."""
+    settings = pytest_timeout._get_item_settings(item)
+    if getattr(item, "execution_count", 1) > 1 and settings.timeout and not settings.func_only:
+        item.config.pluginmanager.hook.pytest_timeout_cancel_timer(item=item)
+        item.config.pluginmanager.hook.pytest_timeout_set_timer(item=item, settings=settings)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

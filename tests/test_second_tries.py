@@ -103,3 +103,15 @@ def test_a_second_try_has_everything_new_and_why_the_first_failed_is_kept(
         assert test in file.read_text()
         assert cause in file.read_text()
     assert ("what it printed" in files[1].read_text()) == ("-s" not in options)
+
+
+def test_a_second_try_has_a_time_limit_too(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from second_tries import pytest_runtest_setup")
+    (tmp_path / "test_long.py").write_text("import time\n\ndef test_long():\n    time.sleep(3600)\n")
+    (tmp_path / "pytest.ini").touch()
+    words = [sys.executable, "-m", "pytest", "-p", "no:randomly", "--reruns", "1", "--timeout", "1", "-ra"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=200
+    )
+    assert "1 failed, 1 rerun" in done.stdout, done.stdout + done.stderr

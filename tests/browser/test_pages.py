@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.api.running import Served
+from tests.console.api.running import Served, served
 
 from .conftest import Opened, make_account, oarsman
 
@@ -15,11 +15,12 @@ MARKUP = '<img src=x onerror="document.title=1">'
 pytestmark = pytest.mark.mpi
 
 
-def test_the_link_that_the_server_prints_opens_the_console(server: Served, opened: Opened) -> None:
-    page = opened(None)
-    page.goto(server.link)
-    expect(page).to_have_url(server.address + "/")
-    expect(page.get_by_role("link", name="Jobs", exact=True).first).to_be_visible()
+def test_the_link_that_the_server_prints_opens_the_console(opened: Opened, tmp_path: Path) -> None:
+    with served(tmp_path / "state") as fresh:  # a link is good for ten minutes
+        page = opened(None)
+        page.goto(fresh.link)
+        expect(page).to_have_url(fresh.address + "/")
+        expect(page.get_by_role("link", name="Jobs", exact=True).first).to_be_visible()
 
 
 def test_whoever_is_not_in_is_led_to_the_login_page(server: Served, opened: Opened) -> None:

@@ -232,7 +232,7 @@ class Faults:
         pages = left // 4096
         self._host.sh(f"""
             mkdir -p /run/disk; mount -t tmpfs -o size=4m,mode=755 tmpfs /run/disk
-            cp -a {place}/. /run/disk/
+            cp -ax {place}/. /run/disk/ # not what is mounted there: this repository may be
             mount --move /run/disk {place}
             cat /dev/zero >{place}/.filling 2>/dev/null || true
             truncate -s -{pages * 4096} {place}/.filling

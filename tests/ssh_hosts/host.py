@@ -193,7 +193,7 @@ class Host:
         uid = UID if user == USER else 0
         folders = [folder for folder in self.path("/proc").iterdir() if folder.name.isdigit()]
         found = [_command(folder) for folder in folders if _owner(folder) == uid]
-        return [words for words in found if words and not words.startswith("sshd:")]
+        return [words for words in found if words and not words.startswith(("sshd:", "[sshd]"))]
 
     # -- how it was at first -------------------------------------------------------------------------------
     def clean(self) -> None:
