@@ -68,7 +68,7 @@ def test_whatever_is_killed_every_job_ends_right_once_and_leaves_nothing(
         causes = {name: crowd.statuses[name].get("cause", {}) for name in sorted(failed)}
         assert [cause.get("exitCode") for cause in causes.values()] == [5, 3], causes
         assert all(len(status["attempts"]) == 1 for status in crowd.statuses.values()), crowd.statuses
-        nothing_was_made_twice(ledger, manifests)
+        nothing_was_made_twice(ledger, manifests, server_killed=True)
         nothing_is_left(cluster, namespace)
 
 
