@@ -81,8 +81,8 @@ class Crowd:
 def nothing_was_made_twice(
     ledger: Ledger, manifests: Sequence[Mapping[str, Any]], *, server_killed: bool = False
 ) -> None:
-    """With `server_killed`, a launcher's Job may have had one pod too many, which is gone: if the API server dies before
-    it has answered, Kubernetes' own controller of Jobs makes the pod again, and takes the surplus away."""
+    """With `server_killed`, a launcher's Job may have had one pod too many, which is gone: if the API server dies
+    before it has answered, Kubernetes' own controller of Jobs makes the pod again, and takes the surplus away."""
     made = {kind: ledger.made(kind) for kind in (*ONE_PER_JOB, "pods")}
     gone = {change.name for change in ledger.changes() if (change.kind, change.what) == ("pods", "gone")}
     for manifest in manifests:
