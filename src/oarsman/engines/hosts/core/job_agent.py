@@ -28,7 +28,7 @@ from oarsman.text.sentence import Text
 
 CONTROL = "k"  # name of the control socket in the run folder
 _PULSE = 1.0
-_GATHERED = 0.1
+_GATHERED = 0.1  # seconds
 _OF_CROWDS = (RankStarted, journal.RankEnd, journal.RankLines)
 _ALONE_SECONDS = 60.0  # how long hosts are kept for a supervisor to come back, when nothing runs on them
 
