@@ -456,3 +456,13 @@ def test_a_host_that_was_scaled_away_is_why_its_ranks_ended(
 def test_a_host_that_was_scaled_away_does_not_explain_what_came_before(ranks: tuple[RankReport, ...]) -> None:
     cause = causes.of_failed_launcher(a_job(workers=1), Observed(ranks=ranks), a_launcher(Phase.FAILED, code=1))
     assert cause.rank == 0
+
+
+@pytest.mark.parametrize(("went", "rank"), [(7, 1), (8, 1), (9, 0)])
+def test_a_rank_that_fails_without_a_word_once_a_host_was_scaled_away_is_not_the_cause(went: float, rank: int) -> None:
+    """Open MPI 5 ends a rank that lost its peers with 14; whoever failed before the host went did so by itself."""
+    ranks = (a_rank(0, code=14, finished_at=at(8), last_lines=("begun 0",)), a_rank(1))
+    seen = Observed(ranks=ranks, taken_away={"pi-worker-1": at(went)})
+    cause = causes.of_failed_launcher(a_job(workers=1), seen, a_launcher(Phase.FAILED, code=14))
+    assert cause.rank == rank
+    assert ("was taken away" in cause.summary) == (rank == 1)

@@ -166,6 +166,16 @@ def test_hosts_that_ended_after_their_launcher_are_remembered_as_they_were_then(
     assert [(host.name, host.down_at is not None) for host in seen.launcher.workers] == [("x", lost)]
 
 
+def test_hosts_that_are_told_to_go_while_a_launcher_runs_are_remembered_until_the_next_one() -> None:
+    told = [MADE, notes.HostUp("x"), notes.LauncherStarted(1), notes.HostEnding("x"), notes.HostDown("x", "", False)]
+    seen = worlds(*told)
+    assert seen.taken_away == {"x": datetime.fromtimestamp(3, UTC)}
+    seen.learn(Noted(6.0, notes.LauncherStarted(2)))
+    assert not seen.taken_away
+    ended = notes.LauncherEnded(1, code=0, signal=None, memory=False, lines=[])
+    assert not worlds(MADE, notes.LauncherStarted(1), ended, notes.HostEnding("x")).taken_away
+
+
 JOURNAL_BEFORE = """\
 {"t":1.0,"e":"keeper","pid":7,"started":"5@boot"}
 {"t":2.0,"e":"host-made","host":"x","index":0,"launcher":false,"pid":8,"started":"6@boot","address":"","unset":["CPU"]}

@@ -175,6 +175,7 @@ class HostsEngine:
             admission=assignment.admission,
             unsupported=await self._judge(assignment, watched),
             refused=watched.refused,
+            taken_away=dict(seen.taken_away),
             place_lost=watched.lost,
             remarks=tuple(self._transport.remarks(job)),
             machines=dict(seen.machines),

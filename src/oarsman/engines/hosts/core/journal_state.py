@@ -84,6 +84,7 @@ class Seen:
     log_trouble: str = ""  # of the newest attempt
     ranks_may_fail: bool = False  # the user asked that the others go on
     unset_limits: set[str] = field(default_factory=set)
+    taken_away: dict[str, datetime] = field(default_factory=dict)  # hosts that were to go while the newest launcher ran
 
     @property
     def ranks(self) -> dict[int, RankReport]:
@@ -121,6 +122,8 @@ class Seen:
                         self.launcher.host_lost, self.launcher.host_lost_at = fact.reason, when
             case journal.HostEnding() if fact.host in self.hosts:
                 self.hosts[fact.host].ending = True
+                if self.launcher is not None and self.launcher.exit is None:
+                    self.taken_away[fact.host] = when
             case journal.HostDown() if fact.host in self.hosts:
                 host = self.hosts[fact.host]
                 host.trouble = host.trouble or fact.reason
@@ -133,7 +136,7 @@ class Seen:
                 del self.hosts[fact.host]
             case journal.LauncherStarted():
                 self.launcher, self.log_trouble = LauncherSeen(fact.attempt, started_at=when), ""
-                for of_before in (self.worlds, self.launched, self.over):
+                for of_before in (self.worlds, self.launched, self.over, self.taken_away):
                     of_before.clear()
             case journal.LauncherEnded() if self.launcher is not None and self.launcher.attempt == fact.attempt:
                 if fact.memory or not fact.signal:  # it has a word of its own, or the kernel has
