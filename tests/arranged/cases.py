@@ -19,6 +19,7 @@ class Blame:
     """The cause that must be named: one of these ranks with the host it ran on, or a host alone, or neither."""
 
     ranks: tuple[int, ...] = ()  # any of these; empty: no rank is named
+    or_nobody: bool = False  # the launcher with that code will do: it may be all that is known
     host: str = ""  # worker-1, launcher; empty: that of the rank
     code: int | None = None
     signal: int | None = None

@@ -84,7 +84,9 @@ def _of_the_cause(whose: str, case: Case, cause: Cause | None, blame: Blame | No
     if cause is None or blame is None:
         yield from _told(f"{whose}cause", cause and cause.summary, blame)
         return
-    if blame.ranks and not blame.host:
+    if blame.or_nobody and cause.rank is None:
+        yield from _told(f"{whose}host", cause.host, f"{case.name}-launcher")
+    elif blame.ranks and not blame.host:
         yield from _one_of(f"{whose}rank", cause.rank, blame.ranks)
         yield from _one_of(f"{whose}host", cause.host, case.hosts_of(cause.rank or 0))
     else:
@@ -146,5 +148,7 @@ def _shown(site: Site, case: Case) -> Iterator[str]:
             yield f"  [{line.rank if line.rank is not None else 'launcher'}] {line.text}"
         for event in machine.jobs.events(case.key):
             yield f"  event {event.reason}: {event.message}"
+        journal = machine.paths.job(machine.uid(case.key)) / "journal.jsonl"
+        yield from (f"  journal {line}" for line in journal.read_text().splitlines())
     except Exception as error:
         yield f"no log: {error}"

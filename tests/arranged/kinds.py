@@ -94,7 +94,8 @@ def signalled(rank: int, number: int) -> Blame:
 def abort(draw: Draw, place: str, mpi: str) -> Case:
     shape, code = draw.shape(place, mpi), draw.choice((1, 2, 3, 7, 42, 100, 200, 255))
     rank = draw.randrange(shape.ranks)
-    blame = Blame(ranks=(rank,), code=code)
+    # MPICH's mpiexec may end before it has read the words of the rank that aborted, which was killed: a known limit.
+    blame = Blame(ranks=(rank,), code=code, or_nobody=(place, mpi) == (names.SSH, "mpich"))
     return replace(shape, command=mpi_program(draw, rank, f"w.Abort({code})"), expected=fails(blame))
 
 
