@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from console.api.running import Served, served
 
 from oarsman import Client
 from oarsman.client.handle import JobHandle
+from oarsman.service.models import RankProgress
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
@@ -36,6 +38,13 @@ def seen(job: JobHandle, rank: int, text: str) -> None:
     assert any(line.text == text for line in job.logs(rank=rank, follow=True))
 
 
+def ranks_of(job: JobHandle) -> Sequence[RankProgress]:
+    """Once the status tells of all of them, which it does a moment after they wrote their first lines."""
+    while not all(rank.state for rank in (ranks := job.progress().ranks)):
+        time.sleep(0.05)
+    return ranks
+
+
 def test_a_rank_that_is_stuck_is_named_until_it_goes_on(clients: list[Client], tmp_path: Path) -> None:
     go, end = tmp_path / "go", tmp_path / "end"
     until = "until [ -e {} ]; do sleep 0.1; done"
@@ -56,8 +65,7 @@ def test_a_rank_that_is_stuck_is_named_until_it_goes_on(clients: list[Client], t
         seen(job, 2, "step 40 loss: 0.60")
         seen(job, 1, "step 5 loss: 0.95")
         for handle in (job, there.job("uneven")):
-            ranks = handle.progress().ranks
-            assert [(rank.rank, rank.state, rank.step, rank.behind) for rank in ranks] == [
+            assert [(rank.rank, rank.state, rank.step, rank.behind) for rank in ranks_of(handle)] == [
                 (0, "running", 40, ""),
                 (1, "running", 5, "at step 5, the others at 40"),
                 (2, "running", 40, ""),

@@ -194,9 +194,13 @@ class SweepPage(Page):
             ui.label(view.name).classes("text-h6")
             state = Part(ui.element("div"), lambda _: badge(self.say, self.view.state, _BADGES))
             ui.space()
+            with ui.element("a").classes("oarsman-link").props("download") as link:
+                ui.label(self.say("Results as CSV"))
+            link.props["href"] = f"{PREFIX}{address(view.key)}/results.csv"
             buttons = Part(ui.row().classes("items-center"), lambda _: self._buttons())
-        bar = Part(ui.column().classes("oarsman-card w-full"), lambda _: progress(self.say, self.view))
-        self.parts = (state, bar, buttons)
+            self._offer_delete()  # never drawn anew: a click on a button that is just being replaced is lost
+        self.bar = Part(ui.column().classes("oarsman-card w-full"), lambda _: progress(self.say, self.view))
+        self.parts = (state, buttons)
         with ui.column().classes("oarsman-card w-full") as self.figure:
             with ui.row().classes("items-center w-full"):
                 ui.label(self.say("Metric by parameter")).classes("text-subtitle1")
@@ -240,8 +244,9 @@ class SweepPage(Page):
         view = self.view
         widgets.fill(self.table, [row(self.say, view, point) for point in view.points])
         self._draw_chart()
+        self.bar.show(dict(view.states))
         for part in self.parts:
-            part.show((view.state, dict(view.states)))
+            part.show(view.state)
 
     def _draw_chart(self) -> None:
         shown = bool(self.axis.value) and any(point.metric is not None for point in self.view.points)
@@ -254,9 +259,6 @@ class SweepPage(Page):
 
     def _buttons(self) -> None:
         name, say, service = self.view.name, self.say, self.service
-        with ui.element("a").classes("oarsman-link").props("download") as link:
-            ui.label(say("Results as CSV"))
-        link.props["href"] = f"{PREFIX}{address(self.view.key)}/results.csv"
         if not self.context.may_change:
             return
         if self.view.state == "Running":
@@ -264,9 +266,12 @@ class SweepPage(Page):
             self.offer(say("Stop"), "stop", partial(self._do, "stop sweep", service.stop_sweep), question, grave=True)
         if self.view.state == "Stopped":
             self.offer(say("Resume"), "play_arrow", partial(self._do, "resume sweep", service.resume_sweep))
-        question = say("Delete {name} with all its jobs, logs and results?", name=name)
-        delete = partial(self._do, "delete sweep", service.delete_sweep)
-        self.offer(say("Delete"), "delete", delete, question, grave=True, more="color=negative")
+
+    def _offer_delete(self) -> None:
+        if self.context.may_change:
+            question = self.say("Delete {name} with all its jobs, logs and results?", name=self.view.name)
+            delete = partial(self._do, "delete sweep", self.service.delete_sweep)
+            self.offer(self.say("Delete"), "delete", delete, question, grave=True, more="color=negative")
 
     async def _do(self, what: str, act: Callable[[str], Any]) -> None:
         if await self.context.attempt(what, self.view.key, act, self.view.key):
