@@ -40,10 +40,6 @@ class SeenJob:
         self._seen.job, self._seen.summary = job, job.summary
         return self
 
-    def _is_another(self, job: JobView) -> bool:
-        """Whether this is a job that somebody else made under the same name, after ours was deleted."""
-        return self._seen.summary is not None and self._seen.summary.uid != job.summary.uid
-
     @property
     def key(self) -> str:
         """namespace/name"""
