@@ -24,7 +24,7 @@ from starlette.requests import HTTPConnection
 from oarsman.backends.base import Backend, HasRights
 from oarsman.console.api.accounts import TheCaller
 from oarsman.console.api.streams import Events, EventStream, Followers, Streams
-from oarsman.console.security.gate import Caller, Gate, address
+from oarsman.console.security.gate import Caller, Gate
 from oarsman.errors import ForbiddenError, UnauthenticatedError
 from oarsman.portal import in_background
 from oarsman.service import JobService
@@ -224,18 +224,17 @@ class RequestContext:
     console: Console
     service: JobService
     backend: OpenBackend
-    address: str
     caller: Caller
 
     @classmethod
-    def of(cls, console: Console, request: Request, caller: Caller, **more: Any) -> Self:
+    def of(cls, console: Console, caller: Caller, **more: Any) -> Self:
         backend = console.backends.backend(caller.token)
-        return cls(console, console.service(backend, caller.identity), backend, address(request), caller, **more)
+        return cls(console, console.service(backend, caller.identity), backend, caller, **more)
 
     async def note(self, what: str, about: str, outcome: str = "ok") -> None:
         """What changed something goes into the audit log."""
         note = self.console.gate.store.audit.note
-        await run_in_threadpool(note, self.service.identity.name, self.address, what, about, outcome)
+        await run_in_threadpool(note, self.caller.identity.name, self.caller.address, what, about, outcome)
 
     def stream(self, events: Events) -> EventStream:
         return EventStream(self.console.streams, events, self.still_holds)
@@ -246,7 +245,7 @@ class RequestContext:
 
 
 async def context(request: Request, caller: TheCaller) -> RequestContext:
-    return RequestContext.of(request.app.state.console, request, caller)
+    return RequestContext.of(request.app.state.console, caller)
 
 
 Context = Annotated[RequestContext, Depends(context)]

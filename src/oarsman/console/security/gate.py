@@ -62,12 +62,8 @@ class Gate:
         self._throttle = Throttle(clock)
         store.links.serve_at(site.address)  # for links that the command prints
 
-    def caller(self, request: HTTPConnection, *, header_needed: bool = True) -> Caller:
-        """Raises UnauthenticatedError or ForbiddenError. For requests and for web sockets.
-
-        `header_needed=False` is for what pages send without our doing (NiceGUI's own traffic): of it, only
-        the origin is looked at.
-        """
+    def caller(self, request: HTTPConnection) -> Caller:
+        """Raises UnauthenticatedError or ForbiddenError. For requests and for web sockets."""
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":  # never sent by a browser on its own: nobody else can have caused it
             secret = secret.strip()
@@ -78,7 +74,7 @@ class Gate:
         if not secret:
             raise UnauthenticatedError(NOBODY, hint=self._how_to_come_in())
         found = self._known(request, "session", secret)
-        self._refuse_others_pages(request, header_needed=header_needed, origin_needed=True)
+        self._refuse_others_pages(request, origin_needed=True)
         return found
 
     def still_holds(self, caller: Caller) -> bool:
@@ -143,7 +139,7 @@ class Gate:
             return Text("log in with name and password, or send an API token")
         return Text("`oarsman tokens link` prints a link that opens the console once")
 
-    def _refuse_others_pages(self, request: HTTPConnection, *, header_needed: bool, origin_needed: bool) -> None:
+    def _refuse_others_pages(self, request: HTTPConnection, *, origin_needed: bool) -> None:
         """A request that changes something, or a web socket, has to come from our own pages."""
         is_socket = request.scope["type"] == "websocket"
         if not is_socket and request.scope["method"] in _READING:
@@ -158,7 +154,7 @@ class Gate:
         )
         if foreign:
             raise ForbiddenError(STRANGE_PAGE)
-        if header_needed and not is_socket and request.headers.get(HEADER) != "1":
+        if not is_socket and request.headers.get(HEADER) != "1":
             raise ForbiddenError(
                 Text("the header {header}: 1 is missing", header=HEADER),
                 hint=Text("programs had better use an API token"),
@@ -166,7 +162,7 @@ class Gate:
 
     def log_in(self, request: HTTPConnection, name: str, password: str) -> tuple[Identity, str]:
         """Who it is, and the new cookie's value. Slow on purpose: not for an event loop."""
-        self._refuse_others_pages(request, header_needed=True, origin_needed=False)
+        self._refuse_others_pages(request, origin_needed=False)
         where = address(request)
 
         def enter(account: Account) -> tuple[Identity, str]:
@@ -208,7 +204,7 @@ class Gate:
 
     def log_in_to_cluster(self, request: HTTPConnection, token: str) -> tuple[Identity, str]:
         """Who the cluster says it is, and the new cookie's value. It asks the cluster: not for an event loop."""
-        self._refuse_others_pages(request, header_needed=True, origin_needed=False)
+        self._refuse_others_pages(request, origin_needed=False)
         where, token = address(request), token.strip()
         known = self._ask_cluster(where, token)
         if known is None:
