@@ -26,7 +26,14 @@ def reference(key: str) -> str:
 
 
 def emit(value: Any, form: str) -> None:
-    click.echo(to_json(value) if form == "json" else to_yaml(value).rstrip("\n"))
+    if form == "json":
+        import json
+
+        click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
+    else:
+        import yaml
+
+        click.echo(yaml.safe_dump(plain(value), sort_keys=False, allow_unicode=True, width=120).rstrip("\n"))
 
 
 def emit_views(views: Sequence[JobView], form: str | None) -> None:
@@ -50,18 +57,6 @@ def emit_jobs(jobs: Iterable[tuple[str, Mapping[str, Any]]], form: str) -> None:
 
 def emit_list(items: Sequence[Any], form: str) -> None:
     emit({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}, form)
-
-
-def to_json(value: Any) -> str:
-    import json
-
-    return json.dumps(plain(value), indent=2, ensure_ascii=False)
-
-
-def to_yaml(value: Any) -> str:
-    import yaml
-
-    return yaml.safe_dump(plain(value), sort_keys=False, allow_unicode=True, width=120)
 
 
 def plain(value: Any) -> Any:
