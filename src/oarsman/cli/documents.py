@@ -17,12 +17,10 @@ from oarsman.text import sentence
 if TYPE_CHECKING:
     from oarsman.service.models import JobView
 
-PREFIX = "mpijob/"
-
 
 def reference(key: str) -> str:
     """What `-o name` prints; every NAME argument takes it back."""
-    return PREFIX + short(key)
+    return f"mpijob/{short(key)}"
 
 
 def emit(value: Any, form: str) -> None:
@@ -47,7 +45,6 @@ def emit_views(views: Sequence[JobView], form: str | None) -> None:
 
 
 def emit_jobs(jobs: Iterable[tuple[str, Mapping[str, Any]]], form: str) -> None:
-    """(key, document) pairs, as a list."""
     if form == "name":
         for key, _ in jobs:
             click.echo(reference(key))

@@ -7,8 +7,8 @@ therefore laid out here, the same way for every verb and for the command itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import click
 
@@ -17,17 +17,12 @@ from oarsman.cli.session import Session, pass_session
 from oarsman.cli.text import t
 from oarsman.errors import UsageError
 
-if TYPE_CHECKING:
-    from oarsman.service.contract import Service
-    from oarsman.service.models import JobView
-
 Rows = Sequence[tuple[str, str]]
 Example = str | tuple[str, str]  # a command line, and what it does
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Keeps an option's value in the session, unless it was not given."""
     if value:
         setattr(ctx.ensure_object(Session), param.name or "", value)
 
@@ -40,9 +35,8 @@ class Common(click.Option):
 
 
 class PlainVerb(NamedTuple):
-    """A verb that does one thing to jobs and says so."""
+    """A verb that does one thing to jobs, the operation of its name, and says so."""
 
-    act: Callable[[Service, str], Coroutine[Any, Any, JobView]]
     said: str  # has a place for {name}
     help: str
     examples: Sequence[Example]
