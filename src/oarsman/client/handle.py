@@ -250,10 +250,12 @@ class JobHandle(Face[AsyncJobHandle], SeenJob):
             self.refresh()
         return super().cause
 
-    def _details(self) -> JobView:
+    @property
+    def details(self) -> JobView:
+        """All that was seen: conditions, timeline, attempts, ranks, completed manifest."""
         if self._seen.job is None:
             self.refresh()
-        return super()._details()
+        return super().details
 
     @like(AsyncJobHandle.wait)
     def wait(self, *args: Any, seeing: Seeing = lambda _: None, **kwargs: Any) -> JobHandle:
