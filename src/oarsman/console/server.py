@@ -19,11 +19,10 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 from oarsman.backends.base import Backend
 from oarsman.console import pages
 from oarsman.console.api import PREFIX, accounts, problems, routes
-from oarsman.console.api.problems import BodyLimit
 from oarsman.console.console import Backends, Console
 from oarsman.console.security.credentials import ClusterTokens
 from oarsman.console.security.gate import Gate
-from oarsman.console.security.headers import SecurityHeaders
+from oarsman.console.security.headers import security_headers
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.settings import ConsoleSettings, is_loopback, refusal, tls_context
 from oarsman.errors import OarsmanError, UsageError
@@ -48,7 +47,7 @@ def make_app(console: Console) -> FastAPI:
     app = bare_app(lifespan)
     app.state.console = console
     app.state.gate = console.gate
-    app.add_middleware(BodyLimit)
+    app.add_middleware(problems.body_limit)
     return app
 
 
@@ -216,7 +215,7 @@ def serve(settings: ConsoleSettings, announce: Callable[[str, str | None], None]
         try:
             tls = tls_context(settings.cert, settings.key) if settings.cert is not None else None
             config = uvicorn.Config(
-                SecurityHeaders(front(console), console.gate.site),
+                security_headers(front(console), console.gate.site),
                 log_config=None,
                 access_log=settings.verbose,
                 server_header=False,

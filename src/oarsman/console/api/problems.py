@@ -149,15 +149,12 @@ def responses(*more: int) -> dict[int | str, dict[str, Any]]:
 LARGEST_BODY = 1 << 20
 
 
-class BodyLimit:
+def body_limit(app: ASGIApp) -> ASGIApp:
     """An ASGI layer around the API. What is too large is refused before anything looks at it."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def limited(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
         announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         too_large = announced.isdigit() and int(announced) > LARGEST_BODY
@@ -175,7 +172,9 @@ class BodyLimit:
             sent = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self._app(scope, replay, send)
+        await app(scope, replay, send)
+
+    return limited
 
 
 async def _whole(receive: Receive) -> bytes | None:
