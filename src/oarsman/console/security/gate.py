@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from oarsman.backends.base import current_user
-from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, ClusterTokens, Holder, KnownToken
+from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, ClusterTokens, Holder
 from oarsman.console.security.database import hashed
 from oarsman.console.security.store import ConsoleStore, link
 from oarsman.console.security.throttle import Throttle
@@ -19,6 +19,9 @@ from oarsman.console.settings import Site, is_loopback
 from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError, UnsupportedError
 from oarsman.service.models import Account, Identity, Role
 from oarsman.text.sentence import Text
+
+if TYPE_CHECKING:
+    from oarsman.backends.kube.identity import TokenOwner
 
 T = TypeVar("T")
 HEADER = "X-Oarsman"
@@ -45,22 +48,18 @@ class Caller:
     token: str | None = field(default=None, repr=False)  # their own for the cluster, if that is who knows them
 
 
+@dataclass(eq=False)
 class Gate:
     """`cluster`: who says whose a token of the cluster is; without one, such tokens are not known."""
 
-    def __init__(
-        self,
-        store: ConsoleStore,
-        site: Site,
-        *,
-        cluster: ClusterTokens | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.store = store
-        self.site = site
-        self.cluster = cluster
-        self._throttle = Throttle(clock)
-        store.links.serve_at(site.address)  # for links that the command prints
+    store: ConsoleStore
+    site: Site
+    cluster: ClusterTokens | None = None
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._throttle = Throttle(self.clock)
+        self.store.links.serve_at(self.site.address)  # for links that the command prints
 
     def caller(self, request: HTTPConnection) -> Caller:
         """Raises UnauthenticatedError or ForbiddenError. For requests and for web sockets."""
@@ -118,7 +117,7 @@ class Gate:
             )
         return Caller(Identity(name=known.name, role=Role.CLUSTER), None, way, address(request), hash, token)
 
-    def _ask_cluster(self, where: str, token: str) -> KnownToken | None:
+    def _ask_cluster(self, where: str, token: str) -> TokenOwner | None:
         if self.cluster is None:
             raise UnsupportedError(
                 Text("this server asks no cluster"), hint=Text("it has accounts, or a link opens it")
