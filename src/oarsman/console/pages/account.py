@@ -123,7 +123,9 @@ class AccountPage(Page):
                 async def make() -> None:
                     wanted = NewToken(note=purpose.value or "", days=int(days.value) if days.value else None)
                     with self.firm:
-                        made = await self.context.tried(actions.make_token, wanted, self.caller, self.gate)
+                        made = await self.context.tried(
+                            asyncio.to_thread, actions.make_token, wanted, self.caller, self.gate
+                        )
                         if made is not None:
                             await self._show_secret(made)
                     await self._refresh()
@@ -139,7 +141,7 @@ class AccountPage(Page):
     def _token(self, token: Token) -> None:
         async def revoke() -> None:
             with self.firm:
-                await self.context.tried(actions.revoke_token, token.id, self.caller, self.gate)
+                await self.context.tried(asyncio.to_thread, actions.revoke_token, token.id, self.caller, self.gate)
             await self._refresh()
 
         used = words.moment(token.last_used) or self.say("never used")
@@ -254,7 +256,7 @@ class PeoplePage(Page):
 
     async def _do(self, act: Callable[[], Any]) -> object:
         with self.firm:
-            done = await self.context.tried(act)
+            done = await self.context.tried(asyncio.to_thread, act)
             await self._refresh()
         return done
 

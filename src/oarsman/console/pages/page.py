@@ -81,10 +81,10 @@ class PageContext(RequestContext):
         await self.note(what, about)
         return [answer]
 
-    async def tried(self, act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """What came of something that waits and notes itself; None: it was refused, which was told."""
+    async def tried(self, question: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """What came of something that notes itself; None: it was refused, which was told."""
         try:
-            return await self.ask(asyncio.to_thread, act, *args, **kwargs)
+            return await self.ask(question, *args, **kwargs)
         except OarsmanError as error:
             _tell(self.say, error)
             return None
