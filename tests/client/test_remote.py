@@ -253,7 +253,7 @@ def test_the_token_goes_with_every_request_and_into_no_repr(monkeypatch: pytest.
     monkeypatch.delenv("OARSMAN_TOKEN")
     remote(handler).info()
     assert seen == ["Bearer oar_env", "Bearer oar_given", None]
-    assert "oar_env" not in repr(service.address)
+    assert "oar_env" not in repr(service)
 
 
 def test_a_redirect_is_not_followed_with_the_token() -> None:
@@ -269,13 +269,12 @@ def test_a_redirect_is_not_followed_with_the_token() -> None:
 
 
 def test_certificates_are_verified_unless_said_otherwise(tmp_path: Any) -> None:
-    address = http.ServerAddress.of("https://host", token=None, verify=True)
-    assert address.options["verify"] is True
+    assert http.options("https://host", None, verify=True)["verify"] is True
     with pytest.raises(errors.UsageError, match="holds no certificates") as caught:
-        http.ServerAddress.of("https://host", token=None, verify=tmp_path / "none.pem")
+        http.options("https://host", None, verify=tmp_path / "none.pem")
     assert caught.value.field == "verify"
     mine = ssl.create_default_context()
-    assert http.ServerAddress.of("https://host", token=None, verify=mine).verify is mine
+    assert http.options("https://host", None, verify=mine)["verify"] is mine
 
 
 def test_an_untrusted_certificate_is_said_to_be_one() -> None:

@@ -28,7 +28,7 @@ def plain_verb(name: str, plain: PlainVerb) -> Verb:
     @options.output("json", "yaml", "name")
     @options.place
     def command(session: Session, names: tuple[str, ...], output: str | None) -> None:
-        each(session, names, plain.act, said=t.of(plain.said), output=output)
+        each(session, names, lambda service, key: getattr(service, name)(key), said=t.of(plain.said), output=output)
 
     return command
 

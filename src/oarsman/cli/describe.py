@@ -109,7 +109,7 @@ def _head(shown: ShownJob, now: datetime) -> list[tuple[str, str]]:
         (t("Folder"), shown.view.folder or ""),
         (t("Limits"), of(shown.view.limits)),
         (t("Engine"), row.engine),
-        (t("Duration"), render.duration(row, now)),
+        (t("Duration"), units.took(row.started, row.ended, now)),
         (t("Next try"), local(retry_at) if retry_at else ""),
         (t("Labels"), ", ".join(f"{name}={value}" for name, value in job.labels.items())),
         (t("Annotations"), ", ".join(f"{name}={value}" for name, value in job.annotations.items())),

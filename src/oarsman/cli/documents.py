@@ -17,16 +17,21 @@ from oarsman.text import sentence
 if TYPE_CHECKING:
     from oarsman.service.models import JobView
 
-PREFIX = "mpijob/"
-
 
 def reference(key: str) -> str:
     """What `-o name` prints; every NAME argument takes it back."""
-    return PREFIX + short(key)
+    return f"mpijob/{short(key)}"
 
 
 def emit(value: Any, form: str) -> None:
-    click.echo(to_json(value) if form == "json" else to_yaml(value).rstrip("\n"))
+    if form == "json":
+        import json
+
+        click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
+    else:
+        import yaml
+
+        click.echo(yaml.safe_dump(plain(value), sort_keys=False, allow_unicode=True, width=120).rstrip("\n"))
 
 
 def emit_views(views: Sequence[JobView], form: str | None) -> None:
@@ -40,7 +45,6 @@ def emit_views(views: Sequence[JobView], form: str | None) -> None:
 
 
 def emit_jobs(jobs: Iterable[tuple[str, Mapping[str, Any]]], form: str) -> None:
-    """(key, document) pairs, as a list."""
     if form == "name":
         for key, _ in jobs:
             click.echo(reference(key))
@@ -50,18 +54,6 @@ def emit_jobs(jobs: Iterable[tuple[str, Mapping[str, Any]]], form: str) -> None:
 
 def emit_list(items: Sequence[Any], form: str) -> None:
     emit({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}, form)
-
-
-def to_json(value: Any) -> str:
-    import json
-
-    return json.dumps(plain(value), indent=2, ensure_ascii=False)
-
-
-def to_yaml(value: Any) -> str:
-    import yaml
-
-    return yaml.safe_dump(plain(value), sort_keys=False, allow_unicode=True, width=120)
 
 
 def plain(value: Any) -> Any:

@@ -53,16 +53,8 @@ _name = click.argument("name", metavar="NAME", shell_complete=_complete)
 @options.place
 def list_(session: Session, output: str | None) -> None:
     found = session.run(_service(session).environments())
-    if output == "name":
-        for one in found:
-            click.echo(one.spec.name)
-    elif output:
-        documents.emit(found, output)
-    elif found:
-        headers = [t("NAME"), t("STATE"), "PYTHON", "MPI", t("PACKAGES"), t("SIZE"), t("JOBS"), t("OWNER")]
-        render.table(headers, [_row(one) for one in found])
-    else:
-        session.note(t("no environments"))
+    headers = [t("NAME"), t("STATE"), "PYTHON", "MPI", t("PACKAGES"), t("SIZE"), t("JOBS"), t("OWNER")]
+    render.listing(session, output, found, headers, [_row(one) for one in found], t("no environments"))
 
 
 def _row(one: EnvironmentView) -> list[str]:

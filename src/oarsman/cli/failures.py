@@ -23,7 +23,6 @@ UNEXPECTED = 70
 
 
 def report(error: BaseException, session: Session) -> int:
-    """Say what happened; return the exit code."""
     match error:
         case click.exceptions.Exit():
             return error.exit_code

@@ -67,6 +67,16 @@ class Signals:
         self._tell(number)
 
 
+def in_thread(work: Callable[[], None], failed: Callable[[BaseException], None]) -> None:
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failed(error)
+
+    threading.Thread(target=guarded, name=work.__name__, daemon=True).start()
+
+
 @dataclass
 class Foreground:
     """Follow one job to its end. Afterwards the fields say how it went."""
@@ -99,8 +109,8 @@ class Foreground:
 
     def follow(self, key: str) -> None:
         self.key = key
-        for work, name in ((self._watch, "watch"), (self._bring_lines, "lines")):
-            threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True).start()
+        in_thread(self._watch, self._fail)
+        in_thread(self._bring_lines, self._fail)
         try:
             with told_if_nothing_happens(self.session, key, lambda why: self._todo.put(lambda: self._say(why))):
                 while not self._next()():
@@ -189,7 +199,7 @@ class Foreground:
     def _stop(self) -> None:
         """In a thread of its own: a server that does not answer must not keep a second signal waiting."""
         self._stopping = True
-        threading.Thread(target=self._guarded, args=(self._see_to_the_stop,), name="stop", daemon=True).start()
+        in_thread(self._see_to_the_stop, self._fail)
 
     def _see_to_the_stop(self) -> None:
         service = self.session.service
@@ -220,11 +230,8 @@ class Foreground:
         self.printer.go_on()
 
     # -- the two threads ---------------------------------------------------------------------------
-    def _guarded(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            self._todo.put(partial(_throw, error))
+    def _fail(self, error: BaseException) -> None:
+        self._todo.put(partial(_throw, error))
 
     def _watch(self) -> None:
         last: Callable[[], bool | None] = self._miss

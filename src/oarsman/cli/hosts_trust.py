@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.trust.changes import TrustChange
     from oarsman.engines.hosts.ssh.trust.trust import Pair, Trust, TrustPlan
 
+_typed = partial(click.prompt, hide_input=True, err=True)
 _TRIES = 3  # for a password that somebody types
 _FILES = ("id_oarsman", "authorized_keys", "known_hosts", "config")
 _WIDE = 12  # hosts; a table of more is no help to the eye
@@ -177,11 +179,6 @@ def _passwords(trust: Trust, asked: TrustArguments) -> dict[str, str]:
         password = _typed(t("Password of {count} hosts", count=len(hosts)))
         return {host.name: password for host in hosts}
     return {host.name: _typed(t("Password of {login}", login=trust.login_name(host))) for host in hosts}
-
-
-def _typed(question: str) -> str:
-    password: str = click.prompt(question, hide_input=True, err=True)
-    return password
 
 
 def _from_file(name: str) -> str:

@@ -94,7 +94,10 @@ class Printer:
             if self._broken is not None:  # a flush met it, in a thread that could not say so
                 raise self._broken
             if self._live is not None:
-                self._go_on_without(line)
+                if self._drawn:
+                    self._clear()
+                if line[1:4] == self._live[1:4]:  # it has ended
+                    self._live = None
             if sink is not self._last:  # both may be one file: keep the order
                 self._last.flush()
                 self._last = sink
@@ -123,13 +126,6 @@ class Printer:
         with self._lock:
             if self._open and self._live is not None and not self._drawn:
                 self._draw()
-
-    def _go_on_without(self, line: LogLine) -> None:
-        if self._drawn:
-            self._clear()
-        assert self._live is not None
-        if line[1:4] == self._live[1:4]:  # it has ended
-            self._live = None
 
     def _clear(self) -> None:
         self._drawn = False

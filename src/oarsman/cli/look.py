@@ -8,9 +8,10 @@ from oarsman.cli import documents, options, render
 from oarsman.cli.session import Session, short
 from oarsman.cli.text import t
 from oarsman.cli.verbs import option, verb
+from oarsman.text import units
 
 if TYPE_CHECKING:
-    from oarsman.service.models import EventView
+    from oarsman.service.models import EventView, HostUsageView
 
 
 @verb(
@@ -114,9 +115,13 @@ def _event(key: str, event: EventView) -> dict[str, Any]:
 def top_verb(session: Session, name: str | None, output: str | None) -> None:
     keys = [session.key(name)] if name else [row.key for row in session.rows() if not render.finished(row)]
     found = [(key, use) for key in keys for use in session.run(session.service.usage_now(key))]
-    if output:
-        documents.emit([{"job": key, **use.model_dump(mode="json", by_alias=True)} for key, use in found], output)
-    elif found:
-        render.usage_table([(short(key), use) for key, use in found])
-    else:
-        session.note(t("nothing is running"))
+    data = [{"job": key, **use.model_dump(mode="json", by_alias=True)} for key, use in found]
+    headers = [t("NAME"), t("HOST"), t("ROLE"), t("PROCESSES"), "CPU", t("MEMORY"), t("LIMIT"), t("GPUS")]
+    rows = [[short(key), *_usage(use)] for key, use in found]
+    render.listing(session, output, data, headers, rows, t("nothing is running"))
+
+
+def _usage(use: HostUsageView) -> list[str]:
+    processes, gpus = "" if use.processes is None else str(use.processes), ",".join(map(str, use.gpus))
+    memory, limit = units.size(use.memory_bytes), units.size(use.memory_limit_bytes)
+    return [use.host, use.role, processes, f"{use.cpu_percent:.0f}%", memory, limit, gpus]

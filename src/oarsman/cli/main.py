@@ -21,7 +21,6 @@ from oarsman.text.catalogue import N_
 # Verbs that do one thing to jobs and say so: a row here is all that one needs in the command.
 PLAIN: dict[str, PlainVerb] = {
     "suspend": PlainVerb(
-        act=lambda service, key: service.suspend(key),
         said=N_("{name} is being suspended"),
         help=t(
             "Suspend jobs: their processes end, their records and logs stay. "
@@ -30,13 +29,11 @@ PLAIN: dict[str, PlainVerb] = {
         examples=[("oarsman suspend pi", t("make room without losing the job"))],
     ),
     "resume": PlainVerb(
-        act=lambda service, key: service.resume(key),
         said=N_("{name} goes on"),
         help=t("Resume suspended jobs. They queue for room again and start as a new attempt."),
         examples=["oarsman resume pi"],
     ),
     "stop": PlainVerb(
-        act=lambda service, key: service.stop(key),
         said=N_("{name} is being stopped"),
         help=t(
             "Stop jobs for good: their processes end, their records and logs stay. "

@@ -26,6 +26,7 @@ _TO_RELEASE = 5.0  # seconds beyond those for the turns under way
 _DEBUG_FROM = 4  # klog's -v
 KLOG = "oarsman.klog"  # in the context's `meta`: the flags of klog that were given, with their values
 _FLAG = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
+_ALIASES = {"kubeConfig": "kubeconfig", "mpi-kubectl-delivery-image": "kubectl-delivery-image"}
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 _KLOG_SWITCHES = {"add_dir_header", "alsologtostderr", "legacy_stderr_threshold_behavior", "logtostderr", "one_output"}
@@ -38,26 +39,20 @@ class GoVerb(Verb):
     to the form click reads, so that help, errors and suggestions stay as everywhere else; those of klog, Go's logging,
     are taken out."""
 
-    def __init__(self, *args: Any, aliases: Mapping[str, str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._aliases = aliases
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         klog = ctx.meta.setdefault(KLOG, {})
         options = {name: o for o in self.get_params(ctx) if isinstance(o, click.Option) for name in o.opts}
-        return super().parse_args(ctx, list(_translated(iter(args), options, self._aliases, klog)))
+        return super().parse_args(ctx, list(_translated(iter(args), options, klog)))
 
 
-def _translated(
-    words: Iterator[str], options: Mapping[str, click.Option], aliases: Mapping[str, str], klog: dict[str, str]
-) -> Iterator[str]:
+def _translated(words: Iterator[str], options: Mapping[str, click.Option], klog: dict[str, str]) -> Iterator[str]:
     for word in words:
         flag = _FLAG.fullmatch(word)
         if word == "--" or flag is None:
             yield word
             yield from words  # Go stops at the first word that is no flag; what follows is refused by click
             return
-        name, value = aliases.get(flag[1], flag[1]), flag[2]
+        name, value = _ALIASES.get(flag[1], flag[1]), flag[2]
         option = options.get(f"--{name}")
         if word in options and value is None and option is None:
             yield word  # a short option of our own
@@ -98,7 +93,6 @@ def _known(name: str, option: click.Option, value: str | None, words: Iterator[s
     ("oarsman operator -alsologtostderr --lock-namespace=kubeflow -v=4", t("as the MPI Operator is called")),
     of_place=True,
     cls=GoVerb,
-    aliases={"kubeConfig": "kubeconfig", "mpi-kubectl-delivery-image": "kubectl-delivery-image"},
 )
 @option(
     "--namespace NS,...",

@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from oarsman import names
-from oarsman.cli.session import short
+from oarsman.cli import documents
+from oarsman.cli.session import Session, short
 from oarsman.cli.text import of, pad, safe, t, width
 from oarsman.status import words
 from oarsman.text import units
@@ -22,7 +23,7 @@ from oarsman.text import units
 if TYPE_CHECKING:
     from oarsman.job.job import Job
     from oarsman.job.state import Cause
-    from oarsman.service.models import EventView, HostUsageView, JobSummary
+    from oarsman.service.models import EventView, JobSummary
 
 _COLOURS = {
     names.SUCCEEDED: "green",
@@ -52,7 +53,6 @@ def shown(text: str, stream: IO[str] | None = None) -> str:
 
 
 def by_word(text: str) -> str:
-    """A state or a severity in its colour."""
     colour = _COLOURS.get(text.strip())
     return click.style(text, fg=colour) if colour else text
 
@@ -81,7 +81,6 @@ def heading(text: str) -> None:
 
 
 def section(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table under a heading, if there are any rows."""
     if rows:
         heading(title)
         table(headers, rows, indent="  ")
@@ -103,7 +102,6 @@ def by_host(hosts: Iterable[str], placement: Mapping[int, str]) -> dict[str, str
 
 
 def block(title: str, text: str) -> None:
-    """Lines under a heading, if there are any."""
     if text.strip():
         heading(title)
         for line in text.rstrip("\n").split("\n"):
@@ -128,7 +126,8 @@ def job_table(rows: Sequence[JobSummary], now: datetime, *, wide: bool = False) 
 
     def cells(row: JobSummary) -> list[str]:
         workers = str(row.workers) if finished(row) else f"{row.workers_ready}/{row.workers}"
-        return [short(row.key), row.state, workers, units.age(row.created, now), duration(row, now), row.reason]
+        age, took = units.age(row.created, now), units.took(row.started, row.ended, now)
+        return [short(row.key), row.state, workers, age, took, row.reason]
 
     table(headers, [cells(row) + more(row) for row in rows])
 
@@ -143,6 +142,26 @@ def message(row: JobSummary) -> str:
     if row.cause or not row.queue_position:
         return of(row.cause or row.message)
     return t("place {position} in the queue: {reason}", position=row.queue_position, reason=of(row.message))
+
+
+def listing(
+    session: Session,
+    output: str | None,
+    data: Sequence[Any],
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    none: str,
+) -> None:
+    """What a verb lists, in the form that was asked for; `none`: what people are told if there is nothing."""
+    if output == "name":
+        for row in rows:
+            click.echo(row[0])
+    elif output:
+        documents.emit(data, output)
+    elif rows:
+        table(headers, rows)
+    else:
+        session.note(none)
 
 
 def size_of(job: Job) -> list[tuple[str, str]]:
@@ -163,10 +182,6 @@ def kept_workers(count: int, name: str) -> str:
     )
 
 
-def duration(row: JobSummary, now: datetime) -> str:
-    return units.took(row.started, row.ended, now)
-
-
 def event_table(events: Iterable[tuple[str, EventView]], now: datetime, *, with_job: bool, indent: str = "") -> None:
     """(job, event) pairs, oldest first."""
     headers = [t("AGE"), t("KIND"), t("NAME"), t("REASON"), t("MESSAGE")]
@@ -178,16 +193,6 @@ def event_table(events: Iterable[tuple[str, EventView]], now: datetime, *, with_
         for row in (headers, *rows):
             del row[2]
     table(headers, rows, indent=indent)
-
-
-def usage_table(usages: Iterable[tuple[str, HostUsageView]]) -> None:
-    headers = [t("NAME"), t("HOST"), t("ROLE"), t("PROCESSES"), "CPU", t("MEMORY"), t("LIMIT"), t("GPUS")]
-    rows = []
-    for job, use in usages:
-        processes, gpus = "" if use.processes is None else str(use.processes), ",".join(map(str, use.gpus))
-        memory, limit = units.size(use.memory_bytes), units.size(use.memory_limit_bytes)
-        rows.append([job, use.host, use.role, processes, f"{use.cpu_percent:.0f}%", memory, limit, gpus])
-    table(headers, rows)
 
 
 # -- why it failed -----------------------------------------------------------------------------------

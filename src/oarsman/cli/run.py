@@ -19,6 +19,7 @@ from oarsman.cli.text import note, of, t
 from oarsman.cli.verbs import option, verb
 from oarsman.cli.waiting import ShownJob, StatusLine, controller, told_if_nothing_happens, watched
 from oarsman.errors import NotFoundError, UserError
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.cli.foreground import Foreground
@@ -119,7 +120,7 @@ def _conclude(job: Foreground, session: Session) -> int:
 
 
 def _say_outcome(name: str, shown: ShownJob, session: Session, *, stopped: bool) -> None:
-    took = render.duration(shown.summary, session.now()) or "0s"
+    took = units.took(shown.summary.started, shown.summary.ended, session.now()) or "0s"
     if shown.status.is_true(words.SUCCEEDED):
         session.note(click.style(t("{name} succeeded after {took}", name=name, took=took), fg="green"))
     elif stopped and session.place == "kube":

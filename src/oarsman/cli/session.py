@@ -101,12 +101,10 @@ class Session:
 
     # -- speaking --------------------------------------------------------------------------------------
     def say(self, text: str) -> None:
-        """To standard output, unless --quiet was given."""
         if not self.quiet:
             click.echo(text)
 
     def note(self, text: str) -> None:
-        """To standard error, unless --quiet was given."""
         if not self.quiet:
             note(text)
 
@@ -136,27 +134,20 @@ class Session:
 
     def here(self, *, namespace: str | None = None) -> JobService:
         """The service in this process, on the jobs of this user, who may do whatever the place allows."""
+        from oarsman.backends import open_backend
         from oarsman.backends.base import current_user
         from oarsman.service import JobService
         from oarsman.service.models import Identity, Role
 
-        me = Identity(name=current_user(), role=Role.ADMIN)
-        return JobService(self._backend(namespace), me, now=self.now)
-
-    def _backend(self, namespace: str | None) -> Backend:
         if self.engine != "kube":
             for option, given in (("--context", self.context), ("--kubeconfig", self.kubeconfig)):
                 if given:
                     raise UsageError(t("{option} needs --on kube", option=option))
         if self.hosts and self.engine != "ssh":
             raise UsageError(t("--hosts needs --on ssh"))
-        if self.factory is not None:
-            return self.factory(self.engine)
-        from oarsman.backends import open_backend
-
-        return open_backend(
-            self.engine, context=self.context, kubeconfig=self.kubeconfig, namespace=namespace, hosts=self.hosts
-        )
+        how = {"context": self.context, "kubeconfig": self.kubeconfig, "namespace": namespace, "hosts": self.hosts}
+        jobs = self.factory(self.engine) if self.factory is not None else open_backend(self.engine, **how)
+        return JobService(jobs, Identity(name=current_user(), role=Role.ADMIN), now=self.now)
 
     # -- the place, or a server --------------------------------------------------------------------------
     @cached_property

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents, options, render
+from oarsman.cli import options, render
 from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
 from oarsman.cli.session import Session, short
 from oarsman.cli.text import t
@@ -114,16 +114,9 @@ def run(
 @options.place
 def list_(session: Session, output: str | None) -> None:
     found = session.run(session.service.sweeps(session.scope))
-    if output == "name":
-        for view in found:
-            click.echo(short(view.key))
-    elif output:
-        documents.emit([view.model_dump(mode="json", by_alias=True, exclude={"points"}) for view in found], output)
-    elif found:
-        headers = [t("NAME"), t("STATE"), t("DONE"), t("FAILED"), t("PARAMETERS"), t("AGE"), t("OWNER")]
-        render.table(headers, [_row(view, session) for view in found])
-    else:
-        session.note(t("no sweeps"))
+    data = [view.model_dump(mode="json", by_alias=True, exclude={"points"}) for view in found]
+    headers = [t("NAME"), t("STATE"), t("DONE"), t("FAILED"), t("PARAMETERS"), t("AGE"), t("OWNER")]
+    render.listing(session, output, data, headers, [_row(view, session) for view in found], t("no sweeps"))
 
 
 def _row(view: SweepView, session: Session) -> list[str]:

@@ -19,7 +19,7 @@ import click
 
 from oarsman import names
 from oarsman.cli import documents, inputs, render
-from oarsman.cli.foreground import Signals
+from oarsman.cli.foreground import Signals, in_thread
 from oarsman.cli.inputs import JobInput
 from oarsman.cli.session import Session, short
 from oarsman.cli.text import note, t
@@ -103,7 +103,7 @@ class _Watched:
         signalled: int | None = None
         with Signals(self._news.put) as signals:
             signals.waiting = False
-            self._start(self._run)
+            in_thread(self._run, self._news.put)
             try:
                 while not self._ended.is_set():
                     with suppress(Empty):
@@ -120,15 +120,6 @@ class _Watched:
                 self._progress.end()
         return signalled
 
-    def _start(self, work: Callable[[], None]) -> None:
-        def guarded() -> None:
-            try:
-                work()
-            except BaseException as error:
-                self._news.put(error)
-
-        threading.Thread(target=guarded, name="sweep", daemon=True).start()
-
     def _run(self) -> None:
         self._session.run(self._drive.run(to_the_end=True, seeing=self._show))
         self._ended.set()
@@ -143,7 +134,7 @@ class _Watched:
             with suppress(NotFoundError):  # nothing of it is there yet
                 self._session.run(self._session.service.stop_sweep(self._drive.sweep.key))
 
-        self._start(stop)
+        in_thread(stop, self._news.put)
 
     def _show(self) -> None:
         drive = self._drive

@@ -19,10 +19,7 @@ from oarsman.text.catalogue import Translator, of_environment
 
 t = Translator(of_environment())
 
-
-def of(sentence: str) -> str:
-    """What somebody else said: an engine, a backend, a manifest's reader."""
-    return t.of(sentence)
+of = t.of  # for what somebody else said: an engine, a backend, a manifest's reader
 
 
 def note(text: str) -> None:

@@ -99,15 +99,10 @@ def add(session: Session, name: str, role: str, password_stdin: bool) -> None:
 def list_(session: Session, output: str | None) -> None:
     with opened(session) as store:
         found = store.accounts.all()
-    if output:
-        documents.emit(found, output)
-    elif found:
-        render.table(
-            [t("NAME"), t("ROLE"), t("CREATED"), t("STATE")],
-            [[a.name, a.role.value, local(a.created), t("disabled") if a.disabled else t("enabled")] for a in found],
-        )
-    else:
-        session.note(t("no accounts: the console is opened by a link, which `oarsman tokens link` prints"))
+    headers = [t("NAME"), t("ROLE"), t("CREATED"), t("STATE")]
+    rows = [[a.name, a.role.value, local(a.created), t("disabled") if a.disabled else t("enabled")] for a in found]
+    none = t("no accounts: the console is opened by a link, which `oarsman tokens link` prints")
+    render.listing(session, output, found, headers, rows, none)
 
 
 @users_verb.verb(
@@ -239,15 +234,9 @@ def add_token(session: Session, remark: str, days: int | None, user: str | None,
 def list_tokens(session: Session, output: str | None) -> None:
     with opened(session) as store:
         found = store.tokens.all()
-    if output:
-        documents.emit(found, output)
-    elif found:
-        render.table(
-            ["ID", t("OWNER"), t("NOTE"), t("CREATED"), t("EXPIRES"), t("LAST USED")],
-            [[x.id, x.owner, x.note, local(x.created), local(x.expires), local(x.last_used)] for x in found],
-        )
-    else:
-        session.note(t("no tokens"))
+    headers = ["ID", t("OWNER"), t("NOTE"), t("CREATED"), t("EXPIRES"), t("LAST USED")]
+    rows = [[x.id, x.owner, x.note, local(x.created), local(x.expires), local(x.last_used)] for x in found]
+    render.listing(session, output, found, headers, rows, t("no tokens"))
 
 
 @tokens_verb.verb(

@@ -7,8 +7,8 @@ therefore laid out here, the same way for every verb and for the command itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import click
 
@@ -17,17 +17,12 @@ from oarsman.cli.session import Session, pass_session
 from oarsman.cli.text import t
 from oarsman.errors import UsageError
 
-if TYPE_CHECKING:
-    from oarsman.service.contract import Service
-    from oarsman.service.models import JobView
-
 Rows = Sequence[tuple[str, str]]
 Example = str | tuple[str, str]  # a command line, and what it does
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Keeps an option's value in the session, unless it was not given."""
     if value:
         setattr(ctx.ensure_object(Session), param.name or "", value)
 
@@ -40,18 +35,48 @@ class Common(click.Option):
 
 
 class PlainVerb(NamedTuple):
-    """A verb that does one thing to jobs and says so."""
+    """A verb that does one thing to jobs, the operation of its name, and says so."""
 
-    act: Callable[[Service, str], Coroutine[Any, Any, JobView]]
     said: str  # has a place for {name}
     help: str
     examples: Sequence[Example]
 
 
-class HelpPage:
-    """The help page. Mixed into the verbs and into the group."""
+_EVERYWHERE = {"help", "_click_default_help", "version"}  # the second is click's own name for it since 8.5
 
-    examples: Rows = ()
+
+def section(formatter: click.HelpFormatter, heading: str, rows: Rows) -> None:
+    """Two columns; the second is wrapped under itself."""
+    if not rows:
+        return
+    formatter.write(f"\n{heading}:\n")
+    column = min(max(text.width(first) for first, _ in rows), 28) + 4
+    for first, second in rows:
+        head = text.pad(f"  {first}", column)
+        if text.width(first) > column - 4:
+            formatter.write(f"{head}\n")
+            head = " " * column
+        for line in text.wrap(second, formatter.width - column) or [""]:
+            formatter.write(f"{head}{line}".rstrip() + "\n")
+            head = " " * column
+
+
+class Verb(click.Command):
+    def __init__(self, *args: Any, examples: Sequence[Example], of_place: bool = False, **kwargs: Any) -> None:
+        """`of_place`: about a place itself, which a server does not let others at."""
+        super().__init__(*args, **kwargs)
+        self.examples = [(example, "") if isinstance(example, str) else example for example in examples]
+        self._of_place = of_place
+        self.params.extend(everywhere())
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if self._of_place:
+            ctx.ensure_object(Session).refuse_server(ctx.command_path)
+        return super().invoke(ctx)
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The first clause: what the list of verbs shows."""
+        return re.split(r"[.:]\s|[。：；]", " ".join((self.help or "").split()), maxsplit=1)[0].rstrip(".")
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         pieces = ctx.command.collect_usage_pieces(ctx)
@@ -75,53 +100,16 @@ class HelpPage:
         section(formatter, t("Common options"), common)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        option = super().get_help_option(ctx)  # type: ignore[misc]
+        option = super().get_help_option(ctx)
         if option is not None:
             option.help = t("Show this page.")
-        return option  # type: ignore[no-any-return]
+        return option
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(f"\n{t('Examples')}:\n")
         for line, meaning in self.examples:
             formatter.write(f"  {line}\n")
             formatter.write("".join(f"      {part}\n" for part in text.wrap(meaning, formatter.width - 6)))
-
-
-_EVERYWHERE = {"help", "_click_default_help", "version"}  # the second is click's own name for it since 8.5
-
-
-def section(formatter: click.HelpFormatter, heading: str, rows: Rows) -> None:
-    """Two columns; the second is wrapped under itself."""
-    if not rows:
-        return
-    formatter.write(f"\n{heading}:\n")
-    column = min(max(text.width(first) for first, _ in rows), 28) + 4
-    for first, second in rows:
-        head = text.pad(f"  {first}", column)
-        if text.width(first) > column - 4:
-            formatter.write(f"{head}\n")
-            head = " " * column
-        for line in text.wrap(second, formatter.width - column) or [""]:
-            formatter.write(f"{head}{line}".rstrip() + "\n")
-            head = " " * column
-
-
-class Verb(HelpPage, click.Command):
-    def __init__(self, *args: Any, examples: Sequence[Example], of_place: bool = False, **kwargs: Any) -> None:
-        """`of_place`: about a place itself, which a server does not let others at."""
-        super().__init__(*args, **kwargs)
-        self.examples = [(example, "") if isinstance(example, str) else example for example in examples]
-        self._of_place = of_place
-        self.params.extend(everywhere())
-
-    def invoke(self, ctx: click.Context) -> Any:
-        if self._of_place:
-            ctx.ensure_object(Session).refuse_server(ctx.command_path)
-        return super().invoke(ctx)
-
-    def get_short_help_str(self, limit: int = 45) -> str:
-        """The first clause: what the list of verbs shows."""
-        return re.split(r"[.:]\s|[。：；]", " ".join((self.help or "").split()), maxsplit=1)[0].rstrip(".")
 
 
 class VerbFamily(Verb, click.Group):

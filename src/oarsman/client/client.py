@@ -12,12 +12,12 @@ from typing import Any, overload
 
 from oarsman.client import job_view, notebook
 from oarsman.client.async_client import AsyncClient, AsyncEnvironments
-from oarsman.client.face import Face, becomes, iterates, like, waits
+from oarsman.client.face import Face, becomes, like, waits
 from oarsman.client.handle import JobHandle
 from oarsman.client.inputs import Wanted
 from oarsman.client.sweeps import SweepHandle, Sweeps
 from oarsman.portal import shared
-from oarsman.service.models import JobQuery
+from oarsman.service.models import JobChange, JobQuery
 
 
 class Client(Face[AsyncClient]):
@@ -73,7 +73,10 @@ class Client(Face[AsyncClient]):
 
     job = becomes(AsyncClient.job, JobHandle, "JobHandle")
     delete = waits(AsyncClient.delete)
-    changes = iterates(AsyncClient.changes)
+
+    @like(AsyncClient.changes)
+    def changes(self, **only: Any) -> Iterator[JobChange]:
+        return shared().iterate(self._of.changes(**only))
 
     # -- sweeps ----------------------------------------------------------------------------------------
     sweep = becomes(AsyncClient.sweep, SweepHandle, "SweepHandle")

@@ -7,7 +7,7 @@ in the caller's own thread.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from functools import update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -27,11 +27,7 @@ class Face(Generic[A]):
 
 def waits(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Face[A], P], T]:
     """The method, which returns when there is a result."""
-
-    def face(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return shared().run(method(self._of, *args, **kwargs))
-
-    return _faced(face, method)
+    return becomes(method, lambda result: result)
 
 
 def itself(method: Callable[Concatenate[A, P], Coroutine[Any, Any, A]]) -> Callable[Concatenate[S, P], S]:
@@ -45,7 +41,7 @@ def itself(method: Callable[Concatenate[A, P], Coroutine[Any, Any, A]]) -> Calla
 
 
 def becomes(
-    method: Callable[Concatenate[A, P], Coroutine[Any, Any, B]], into: Callable[[B], T], name: str
+    method: Callable[Concatenate[A, P], Coroutine[Any, Any, B]], into: Callable[[B], T], name: str = ""
 ) -> Callable[Concatenate[Face[A], P], T]:
     """The same for a method whose result has a face as well, which is called `name`."""
 
@@ -53,17 +49,6 @@ def becomes(
         return into(shared().run(method(self._of, *args, **kwargs)))
 
     return _faced(face, method, name)
-
-
-def iterates(
-    method: Callable[Concatenate[A, P], AsyncGenerator[T, None]],
-) -> Callable[Concatenate[Face[A], P], Iterator[T]]:
-    """The method, whose results come one by one."""
-
-    def face(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        return shared().iterate(method(self._of, *args, **kwargs))
-
-    return _faced(face, method, "Iterator")
 
 
 def like(method: Callable[Concatenate[Any, P], Any]) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:

@@ -13,7 +13,7 @@ from oarsman.client import job_view
 from oarsman.client.face import Face, becomes, itself, like, waits
 from oarsman.client.job_view import Seen, SeenJob, Until, Wish
 from oarsman.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
-from oarsman.portal import shared
+from oarsman.portal import PortalIterator, shared
 from oarsman.service.contract import Service
 from oarsman.service.models import (
     CauseView,
@@ -84,16 +84,18 @@ class AsyncJobHandle(SeenJob):
             )
         async with aclosing(within(self._service.watch(self.key), timeout)) as states:
             while True:
+                seen = self._seen.summary
                 try:
                     job = await anext(states, None)
                 except TimeoutError:
-                    state = self._seen.summary.state if self._seen.summary is not None else "not there"
+                    state = seen.state if seen is not None else "not there"
                     raise TimeoutError(f"{self.key} is {state} after {timeout:g} seconds") from None
                 except NotFoundError:
                     if until != "deleted":
                         raise
                     return
-                if job is None or self._is_another(job):
+                # of another uid: somebody else made it under the same name, after ours was deleted
+                if job is None or (seen is not None and seen.uid != job.summary.uid):
                     if check and until != "deleted":
                         raise NotFoundError(f"{self.key} was deleted")
                     return
@@ -109,7 +111,7 @@ class AsyncJobHandle(SeenJob):
             await self.wait(check=False)
 
     # -- what it said and did ------------------------------------------------------------------------
-    def logs(
+    def _blocks(
         self,
         rank: int | Sequence[int] | None = None,
         follow: bool = False,
@@ -120,26 +122,21 @@ class AsyncJobHandle(SeenJob):
         launcher: bool = False,
         stream: str | None = None,
         attempt: int | None = None,
-    ) -> AsyncGenerator[LogLineView, None]:
+    ) -> AsyncGenerator[Sequence[LogLineView], None]:
+        """Lines, many at a time: whoever is in another thread has a long way for each."""
+        only = job_view.log_filter(rank, worker, launcher=launcher, stream=stream, search=search, attempt=attempt)
+        if tail is not None:
+            return self._tail(only, tail, follow)
+        return self._followed(only, None) if follow else self._until_now(only)
+
+    @like(_blocks)
+    def logs(self, *args: Any, **kwargs: Any) -> AsyncGenerator[LogLineView, None]:
         """The lines of one attempt (by default the newest), oldest first, each with time, rank, host and stream.
 
         All that were written until now, or the last `tail` of them; with `follow` also those that come, until the
         attempt is over. `search` keeps lines that contain it, `stream` is "out" or "err".
         """
-        only = job_view.log_filter(rank, worker, launcher=launcher, stream=stream, search=search, attempt=attempt)
-        return self._lines(only, follow, tail)
-
-    async def _lines(self, only: LogFilter, follow: bool, tail: int | None) -> AsyncGenerator[LogLineView, None]:
-        async with aclosing(self._blocks(only, follow, tail)) as blocks:
-            async for lines in blocks:
-                for line in lines:
-                    yield line
-
-    def _blocks(self, only: LogFilter, follow: bool, tail: int | None) -> AsyncGenerator[Sequence[LogLineView], None]:
-        """Lines, many at a time: whoever is in another thread has a long way for each."""
-        if tail is not None:
-            return self._tail(only, tail, follow)
-        return self._followed(only, None) if follow else self._until_now(only)
+        return _lines_of(self._blocks(*args, **kwargs))
 
     async def _last(self, only: LogFilter, count: int) -> tuple[Sequence[LogLineView], LogPageView]:
         """The last lines, and the page that ends with them. A page of a search may be short and have one before."""
@@ -253,10 +250,12 @@ class JobHandle(Face[AsyncJobHandle], SeenJob):
             self.refresh()
         return super().cause
 
-    def _details(self) -> JobView:
+    @property
+    def details(self) -> JobView:
+        """All that was seen: conditions, timeline, attempts, ranks, completed manifest."""
         if self._seen.job is None:
             self.refresh()
-        return super()._details()
+        return super().details
 
     @like(AsyncJobHandle.wait)
     def wait(self, *args: Any, seeing: Seeing = lambda _: None, **kwargs: Any) -> JobHandle:
@@ -268,20 +267,8 @@ class JobHandle(Face[AsyncJobHandle], SeenJob):
     stop_and_wait = waits(AsyncJobHandle.stop_and_wait)
 
     @like(AsyncJobHandle.logs)
-    def logs(
-        self,
-        rank: int | Sequence[int] | None = None,
-        follow: bool = False,
-        search: str | None = None,
-        tail: int | None = None,
-        **more: Any,
-    ) -> Iterator[LogLineView]:
-        return self._lines(job_view.log_filter(rank, search=search, **more), follow, tail)
-
-    def _lines(self, only: LogFilter, follow: bool, tail: int | None) -> Iterator[LogLineView]:
-        with closing(shared().iterate(self._of._blocks(only, follow, tail))) as blocks:
-            for lines in blocks:
-                yield from lines
+    def logs(self, *args: Any, **kwargs: Any) -> Iterator[LogLineView]:
+        return _lines_in(shared().iterate(self._of._blocks(*args, **kwargs)))
 
     events = waits(AsyncJobHandle.events)
     usage = waits(AsyncJobHandle.usage)
@@ -294,6 +281,19 @@ class JobHandle(Face[AsyncJobHandle], SeenJob):
     rerun = itself(AsyncJobHandle.rerun)
     clone = becomes(AsyncJobHandle.clone, lambda made: JobHandle(made), "JobHandle")
     delete = waits(AsyncJobHandle.delete)
+
+
+async def _lines_of(source: AsyncGenerator[Sequence[T], None]) -> AsyncGenerator[T, None]:
+    async with aclosing(source) as blocks:
+        async for lines in blocks:
+            for line in lines:
+                yield line
+
+
+def _lines_in(source: PortalIterator[Sequence[T]]) -> Iterator[T]:
+    with closing(source) as blocks:
+        for lines in blocks:
+            yield from lines
 
 
 async def within(source: AsyncGenerator[T, None], seconds: float | None) -> AsyncGenerator[T, None]:

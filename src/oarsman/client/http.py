@@ -10,7 +10,7 @@ import os
 import random
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -81,39 +81,25 @@ class Patience:
 
 
 # -- the address ------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ServerAddress:
-    url: str
-    token: str | None = field(default=None, repr=False)
-    verify: ssl.SSLContext | bool = True
-
-    @classmethod
-    def of(
-        cls, address: str, *, token: str | None, verify: str | os.PathLike[str] | ssl.SSLContext | bool
-    ) -> ServerAddress:
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise errors.UsageError(
-                f"'{address}' is not the address of a server", field="address", hint="for example https://host:8443"
-            )
-        if parts.username or parts.password:
-            raise errors.UsageError("the address holds a password", field="address", hint="use an API token: token=...")
-        context = verify if isinstance(verify, ssl.SSLContext | bool) else _trusting(verify)
-        return cls(address.rstrip("/").removesuffix(PREFIX), token or os.environ.get(ENV_TOKEN) or None, context)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """For httpx. Redirects are not followed: the token is for this server alone."""
-        headers = {"User-Agent": f"oarsman/{__version__}"}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        return {
-            "base_url": self.url + PREFIX,
-            "headers": headers,
-            "timeout": _TIMES,
-            "verify": self.verify,
-            "trust_env": not _loopback(urlsplit(self.url).hostname or ""),  # no proxy leads to this machine
-        }
+def options(address: str, token: str | None, verify: str | os.PathLike[str] | ssl.SSLContext | bool) -> dict[str, Any]:
+    """For httpx. Redirects are not followed: the token is for this server alone."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise errors.UsageError(
+            f"'{address}' is not the address of a server", field="address", hint="for example https://host:8443"
+        )
+    if parts.username or parts.password:
+        raise errors.UsageError("the address holds a password", field="address", hint="use an API token: token=...")
+    headers = {"User-Agent": f"oarsman/{__version__}"}
+    if secret := token or os.environ.get(ENV_TOKEN):
+        headers["Authorization"] = f"Bearer {secret}"
+    return {
+        "base_url": address.rstrip("/").removesuffix(PREFIX) + PREFIX,
+        "headers": headers,
+        "timeout": _TIMES,
+        "verify": verify if isinstance(verify, ssl.SSLContext | bool) else _trusting(verify),
+        "trust_env": not _loopback(parts.hostname),  # no proxy leads to this machine
+    }
 
 
 def _trusting(path: str | os.PathLike[str]) -> ssl.SSLContext:

@@ -40,10 +40,6 @@ class SeenJob:
         self._seen.job, self._seen.summary = job, job.summary
         return self
 
-    def _is_another(self, job: JobView) -> bool:
-        """Whether this is a job that somebody else made under the same name, after ours was deleted."""
-        return self._seen.summary is not None and self._seen.summary.uid != job.summary.uid
-
     @property
     def key(self) -> str:
         """namespace/name"""
@@ -80,20 +76,17 @@ class SeenJob:
     def finished(self) -> bool:
         return (self._seen.job is not None and ended(self._seen.job)) or self.state in ENDED
 
-    def _details(self) -> JobView:
+    @property
+    def details(self) -> JobView:
+        """All that was seen: conditions, timeline, attempts, ranks, completed manifest."""
         if self._seen.job is None:
             raise ConflictError(f"only the summary of {self.key} has been looked at", hint="refresh() fetches the rest")
         return self._seen.job
 
     @property
-    def details(self) -> JobView:
-        """All that was seen: conditions, timeline, attempts, ranks, completed manifest."""
-        return self._details()
-
-    @property
     def manifest(self) -> MPIJob:
         """The job as it was given; `str()` of it, or `.to_yaml()`, is YAML."""
-        return MPIJob.from_yaml(self._details().manifest)
+        return MPIJob.from_yaml(self.details.manifest)
 
     def __repr__(self) -> str:
         return notebook.job_text(self.key, self._seen.summary)

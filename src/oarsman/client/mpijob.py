@@ -24,7 +24,7 @@ from oarsman import manifest, names
 from oarsman.client import places
 from oarsman.errors import ManifestError, Problem, UsageError, UserError
 from oarsman.manifest import builder
-from oarsman.manifest.fields import FIELDS, RANKS, total_slots
+from oarsman.manifest.fields import FIELDS, RANKS, total_slots, write
 from oarsman.manifest.places import WORKER, Document, look, unshared
 from oarsman.portal import shared
 
@@ -93,7 +93,7 @@ class MPIJob:
                 f"there is no version '{api_version}' of MPIJob", field="api_version", hint="v2beta1 or v1"
             )
         shape = builder.Shape(
-            processes=_at_least(1, workers, "workers") * _at_least(1, slots, "slots"),
+            processes=_positive(workers, "workers") * _positive(slots, "slots"),
             workers=workers,
             slots=slots,
             env={k: str(v) for k, v in (env or {}).items()},
@@ -112,9 +112,9 @@ class MPIJob:
         if min_workers is not None or max_workers is not None:
             line = _elastic(list(map(str, command)), workers, slots, min_workers, max_workers)
             FIELDS["command"].write(self._document, line)
-        given = {
-            "clean_pod_policy": clean_pod_policy,
-            "backoff_limit": backoff_limit,
+        more = {
+            "clean_policy": clean_pod_policy,
+            "retries": backoff_limit,
             "ttl": ttl,
             "labels": labels,
             "annotations": annotations,
@@ -124,9 +124,7 @@ class MPIJob:
             "environment": environment,
             "install": install,
         }
-        for field, value in given.items():
-            if value is not None:
-                _write(self._document, field, value)
+        write(self._document, more)
 
     # -- other ways to make one ------------------------------------------------------------------------
     @classmethod
@@ -184,7 +182,7 @@ class MPIJob:
                 raise UsageError(
                     f"a job cannot be changed by '{field}'", field=field, hint=f"one of {', '.join(_CHANGES)}"
                 )
-            _write(made._document, field, value)
+            _change(made._document, field, value)
         return made
 
     def placed(self, namespace: str | None) -> MPIJob:
@@ -237,15 +235,15 @@ class MPIJob:
         return f"<pre>{escape(self.to_yaml())}</pre>"
 
 
-def _at_least(least: int, value: int, field: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise UsageError(f"{field} must be a whole number of at least {least}, not {value!r}", field=field)
+def _positive(value: int, field: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise UsageError(f"{field} must be a whole number of at least 1, not {value!r}", field=field)
     return value
 
 
-def _write(document: Document, field: str, value: Any) -> None:
+def _change(document: Document, field: str, value: Any) -> None:
     if field in ("workers", "slots"):
-        _at_least(1, value, field)
+        _positive(value, field)
     if field in _OF_WORKERS and not isinstance(look(document, *WORKER), dict):
         raise UsageError("the job has no workers", field="spec.mpiReplicaSpecs.Worker")
     if field == "command":
@@ -268,7 +266,7 @@ def _launch_line(document: Document, command: Sequence[str]) -> list[str]:
 def _elastic(command: list[str], workers: int, slots: int, least: int | None, most: int | None) -> list[str]:
     """horovodrun starts the job and asks the discovery script for its hosts."""
     least, most = least if least is not None else 1, most if most is not None else workers
-    if not _at_least(1, least, "min_workers") <= workers <= _at_least(1, most, "max_workers"):
+    if not _positive(least, "min_workers") <= workers <= _positive(most, "max_workers"):
         raise UsageError(
             f"{workers} workers are not between min_workers={least} and max_workers={most}", field="workers"
         )

@@ -19,7 +19,7 @@ import httpx
 from httpx_sse import aconnect_sse
 
 from oarsman.client import http
-from oarsman.client.http import Again, Patience, ServerAddress
+from oarsman.client.http import Again, Patience
 from oarsman.errors import RetryableError
 from oarsman.service.contract import Service, operations
 from oarsman.service.models import ALL_LINES, LogFilter, LogLineView, LogPageView
@@ -40,8 +40,9 @@ class RemoteService:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """`transport` takes the place of the network, for tests."""
-        self.address = ServerAddress.of(address, token=token, verify=verify)
-        self._http = httpx.AsyncClient(**self.address.options, transport=transport)
+        options = http.options(address, token, verify)
+        self._url = options["base_url"].removesuffix(http.PREFIX)
+        self._http = httpx.AsyncClient(**options, transport=transport)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -52,8 +53,8 @@ class RemoteService:
         while True:
             try:
                 response = await self._send(request)
-                http.check(response, self.address.url, request.unsure)
-                return http.read(operation.read, response.content, self.address.url)
+                http.check(response, self._url, request.unsure)
+                return http.read(operation.read, response.content, self._url)
             except Again as again:
                 await asyncio.sleep(patience.delay(again))
 
@@ -61,7 +62,7 @@ class RemoteService:
         try:
             return await self._http.request(request.method, request.path, params=request.parameters, json=request.body)
         except httpx.HTTPError as error:
-            raise http.trouble(error, self.address.url, request.unsure) from error
+            raise http.trouble(error, self._url, request.unsure) from error
 
     async def _stream(self, operation: Operation, given: Arguments) -> AsyncGenerator[Any, None]:
         patience = Patience()
@@ -90,12 +91,12 @@ class RemoteService:
                 async for event in source.aiter_sse():
                     ended = ended or event.event == "end"
                     if data := http.data_of(event):
-                        yield http.read(operation.read, data, self.address.url)
+                        yield http.read(operation.read, data, self._url)
                 if not ended:  # the connection was closed, but the server has not said that nothing follows
-                    text = f"{self.address.url} ended a stream before its end"
+                    text = f"{self._url} ended a stream before its end"
                     raise Again(RetryableError(text, hint="was the server stopped?"))
         except httpx.HTTPError as error:
-            raise http.broken(error, self.address.url, established=established) from error
+            raise http.broken(error, self._url, established=established) from error
 
     async def _download(self, operation: Operation, given: Arguments) -> AsyncGenerator[bytes, None]:
         """Not taken up again after a break: half a file must not look like a whole one."""
@@ -108,14 +109,12 @@ class RemoteService:
         except Again as again:
             raise again.error from again
         except httpx.HTTPError as error:
-            raise RetryableError(
-                f"the download from {self.address.url} broke off: {error}", hint="begin again"
-            ) from error
+            raise RetryableError(f"the download from {self._url} broke off: {error}", hint="begin again") from error
 
     async def _check(self, response: httpx.Response) -> None:
         if not response.is_success:
             await response.aread()
-            http.check(response, self.address.url)
+            http.check(response, self._url)
 
     async def lines(
         self,

@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -24,7 +24,7 @@ from starlette.requests import HTTPConnection
 from oarsman.backends.base import Backend, HasRights
 from oarsman.console.api.accounts import TheCaller
 from oarsman.console.api.streams import Events, EventStream, Followers, Streams
-from oarsman.console.security.gate import Caller, Gate, address
+from oarsman.console.security.gate import Caller, Gate
 from oarsman.errors import ForbiddenError, UnauthenticatedError
 from oarsman.portal import in_background
 from oarsman.service import JobService
@@ -107,6 +107,7 @@ class OpenBackend:
         await self.jobs.close()
 
 
+@dataclass(eq=False)
 class Backends:
     """Of the server's event loop. `open_with(token)` opens a backend; token None: with the rights of whoever started
     the server.
@@ -114,20 +115,11 @@ class Backends:
     `tokens_needed`: nobody gets that one, because others than its owner can reach the server.
     """
 
-    def __init__(
-        self,
-        open_with: Callable[[str | None], Backend],
-        *,
-        per_token: bool = False,
-        tokens_needed: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.per_token = per_token
-        self.tokens_needed = per_token and tokens_needed
-        self._open_with = open_with
-        self._clock = clock
-        self._held: OrderedDict[str, OpenBackend] = OrderedDict()  # the one used longest ago comes first
-        self._closing: set[asyncio.Task[None]] = set()
+    open_with: Callable[[str | None], Backend]
+    per_token: bool = False
+    tokens_needed: bool = False
+    _held: OrderedDict[str, OpenBackend] = field(default_factory=OrderedDict)  # the one used longest ago comes first
+    _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     def backend(self, token: str | None = None) -> OpenBackend:
         if self.tokens_needed and not token:
@@ -140,29 +132,21 @@ class Backends:
         name = hashlib.sha256(token.encode()).hexdigest() if token and self.per_token else ""
         wanted = self._held.get(name)
         if wanted is None:
-            wanted = self._held[name] = OpenBackend(self._open_with(token))
-        wanted.used = self._clock()
+            wanted = self._held[name] = OpenBackend(self.open_with(token))
+        wanted.used = time.monotonic()
         self._held.move_to_end(name)
-        for backend in self._spare():
-            task = in_background(backend.close(), "closing what nobody uses")
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+        for other, backend in list(self._held.items())[:-1]:
+            idle = time.monotonic() - backend.used > _IDLE_SECONDS and not backend.busy
+            if idle or len(self._held) > _MOST_BACKENDS:
+                task = in_background(self._held.pop(other).close(), "closing what nobody uses")
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
         return wanted
 
     def begin(self) -> None:
         """Where there is one backend for everybody, its jobs are read before the first one asks."""
         if not self.per_token:
             self.backend().job_index.begin()
-
-    def _spare(self) -> list[OpenBackend]:
-        """Those to be closed: unused for long, or too many."""
-        now = self._clock()
-        found = []
-        for name, backend in list(self._held.items())[:-1]:
-            idle = now - backend.used > _IDLE_SECONDS and not backend.busy
-            if idle or len(self._held) > _MOST_BACKENDS:
-                found.append(self._held.pop(name))
-        return found
 
     def __len__(self) -> int:
         return len(self._held)
@@ -224,18 +208,17 @@ class RequestContext:
     console: Console
     service: JobService
     backend: OpenBackend
-    address: str
     caller: Caller
 
     @classmethod
-    def of(cls, console: Console, request: Request, caller: Caller, **more: Any) -> Self:
+    def of(cls, console: Console, caller: Caller, **more: Any) -> Self:
         backend = console.backends.backend(caller.token)
-        return cls(console, console.service(backend, caller.identity), backend, address(request), caller, **more)
+        return cls(console, console.service(backend, caller.identity), backend, caller, **more)
 
     async def note(self, what: str, about: str, outcome: str = "ok") -> None:
         """What changed something goes into the audit log."""
         note = self.console.gate.store.audit.note
-        await run_in_threadpool(note, self.service.identity.name, self.address, what, about, outcome)
+        await run_in_threadpool(note, self.caller.identity.name, self.caller.address, what, about, outcome)
 
     def stream(self, events: Events) -> EventStream:
         return EventStream(self.console.streams, events, self.still_holds)
@@ -246,7 +229,7 @@ class RequestContext:
 
 
 async def context(request: Request, caller: TheCaller) -> RequestContext:
-    return RequestContext.of(request.app.state.console, request, caller)
+    return RequestContext.of(request.app.state.console, caller)
 
 
 Context = Annotated[RequestContext, Depends(context)]

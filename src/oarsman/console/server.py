@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from types import FrameType
 
 import uvicorn
@@ -18,11 +19,10 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 from oarsman.backends.base import Backend
 from oarsman.console import pages
 from oarsman.console.api import PREFIX, accounts, problems, routes
-from oarsman.console.api.problems import BodyLimit
 from oarsman.console.console import Backends, Console
 from oarsman.console.security.credentials import ClusterTokens
 from oarsman.console.security.gate import Gate
-from oarsman.console.security.headers import SecurityHeaders
+from oarsman.console.security.headers import security_headers
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.settings import ConsoleSettings, is_loopback, refusal, tls_context
 from oarsman.errors import OarsmanError, UsageError
@@ -47,7 +47,7 @@ def make_app(console: Console) -> FastAPI:
     app = bare_app(lifespan)
     app.state.console = console
     app.state.gate = console.gate
-    app.add_middleware(BodyLimit)
+    app.add_middleware(problems.body_limit)
     return app
 
 
@@ -64,7 +64,7 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
         generate_unique_id_function=lambda route: to_camel(route.name),
     )
     problems.install(app)
-    routes.install_description(app)
+    app.openapi = cache(partial(routes.described, app))  # type: ignore[method-assign]
     for router in (routes.router, accounts.router, accounts.once):
         app.include_router(router)
 
@@ -76,26 +76,22 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
     return app
 
 
-class Front:
+def front(console: Console) -> ASGIApp:
     """The API and the pages behind one address. Pages answer whatever nobody else does, and must not for the API."""
+    api, others = make_app(console), pages.make_app(console)
 
-    def __init__(
-        self, api: ASGIApp, pages: ASGIApp, look_ahead: Callable[[HTTPConnection], Awaitable[None]] | None = None
-    ) -> None:
-        self._api = api
-        self._pages = pages
-        self._look_ahead = look_ahead
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")  # none for the beginning and the end, which only the pages care about
         is_api = path in ("/api", _HEALTH) or path.startswith(("/api/", "/login/"))
-        if self._look_ahead is not None and scope["type"] == "http" and not (is_api or path.startswith("/_nicegui")):
+        if scope["type"] == "http" and not (is_api or path.startswith("/_nicegui")):
             try:
-                await self._look_ahead(HTTPConnection(scope))
+                await console.look_ahead(HTTPConnection(scope))
             except OarsmanError as error:
                 await problems.answer_error(error)(scope, receive, send)
                 return
-        await (self._api if is_api else self._pages)(scope, receive, send)
+        await (api if is_api else others)(scope, receive, send)
+
+    return answer
 
 
 class Server(uvicorn.Server):
@@ -218,9 +214,8 @@ def serve(settings: ConsoleSettings, announce: Callable[[str, str | None], None]
 
         try:
             tls = tls_context(settings.cert, settings.key) if settings.cert is not None else None
-            app = Front(make_app(console), pages.make_app(console), console.look_ahead)
             config = uvicorn.Config(
-                SecurityHeaders(app, console.gate.site),
+                security_headers(front(console), console.gate.site),
                 log_config=None,
                 access_log=settings.verbose,
                 server_header=False,

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from oarsman.console.api import accounts, problems
 from oarsman.console.security.accounts import Passwords
 from oarsman.console.security.gate import Gate
-from oarsman.console.security.headers import SecurityHeaders
+from oarsman.console.security.headers import security_headers
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.settings import Site
 from oarsman.service.models import Role
@@ -54,7 +54,7 @@ class Console:
         problems.install(self.app)
         for router in (accounts.router, accounts.once):
             self.app.include_router(router)
-        self.app.add_middleware(SecurityHeaders, site=self.site)
+        self.app.add_middleware(security_headers, site=self.site)
 
     def account(self, name: str, role: Role = Role.USER, password: str = PASSWORD) -> None:
         self.store.accounts.add(name, role, self.store.accounts.hash(password))

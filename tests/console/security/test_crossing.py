@@ -108,17 +108,6 @@ def test_a_web_socket_is_only_for_our_own_pages(console: Console) -> None:
             console.gate.caller(socket(console, browser, **headers))
 
 
-def test_what_pages_send_on_their_own_needs_the_origin_alone(console: Console) -> None:
-    browser = console.logged_in("ann")
-    scope = dict(socket(console, browser, origin="http://127.0.0.1:8080").scope) | {"type": "http", "method": "POST"}
-    assert console.gate.caller(HTTPConnection(scope), header_needed=False).identity.name == "ann"
-    with pytest.raises(ForbiddenError):
-        console.gate.caller(HTTPConnection(scope))
-    foreign = dict(socket(console, browser, origin="http://evil.example").scope) | {"type": "http", "method": "POST"}
-    with pytest.raises(ForbiddenError):
-        console.gate.caller(HTTPConnection(foreign), header_needed=False)
-
-
 # -- names -------------------------------------------------------------------------------------------
 LOOPBACK = Site(port=8080)
 PLAIN = Site(port=80)

@@ -103,8 +103,8 @@ def test_nobody_who_reads_waits_for_somebody_who_waits_to_write(tmp_path: Path) 
         writing.start()
         read = threading.Thread(target=store.accounts.all)
         try:
-            while store._database._lock.acquire(blocking=False):
-                store._database._lock.release()  # until the other thread waits for the file
+            while store.accounts._database._lock.acquire(blocking=False):
+                store.accounts._database._lock.release()  # until the other thread waits for the file
             read.start()
             read.join(5)
             assert not read.is_alive()

@@ -86,8 +86,7 @@ def enter_by_link(request: Request, gate: TheGate, key: Annotated[str, Query(max
     return response
 
 
-AccountName = Annotated[str, Path(max_length=63)]
-TokenId = Annotated[str, Path(max_length=63)]
+Named = Annotated[str, Path(max_length=63)]
 
 
 def _in_person(caller: Caller) -> None:
@@ -118,7 +117,7 @@ def add_account(wanted: models.NewAccount, caller: TheCaller, gate: TheGate) -> 
 
 
 @router.patch("/accounts/{name}", responses=responses(404, 409, 429), tags=["accounts"])
-def change_account(name: AccountName, wanted: models.AccountChange, caller: TheCaller, gate: TheGate) -> models.Account:
+def change_account(name: Named, wanted: models.AccountChange, caller: TheCaller, gate: TheGate) -> models.Account:
     """Change role or password, disable or enable. A new password and being disabled end its sessions. For admins."""
     require(caller.identity, Action.ADMINISTER)
     if wanted.role is not None or wanted.password is not None or wanted.disabled is False:
@@ -133,7 +132,7 @@ def change_account(name: AccountName, wanted: models.AccountChange, caller: TheC
 @router.delete(
     "/accounts/{name}", status_code=204, response_class=Response, responses=responses(404, 409), tags=["accounts"]
 )
-def remove_account(name: AccountName, caller: TheCaller, gate: TheGate) -> None:
+def remove_account(name: Named, caller: TheCaller, gate: TheGate) -> None:
     """Remove an account with its sessions and tokens; its jobs stay. For admins."""
     require(caller.identity, Action.ADMINISTER)
     with gate.store.together():
@@ -169,7 +168,7 @@ def make_token(wanted: models.NewToken, caller: TheCaller, gate: TheGate) -> mod
 
 
 @router.delete("/tokens/{id}", status_code=204, response_class=Response, responses=responses(404), tags=["tokens"])
-def revoke_token(id: TokenId, caller: TheCaller, gate: TheGate) -> None:
+def revoke_token(id: Named, caller: TheCaller, gate: TheGate) -> None:
     """Revoke a token at once: one's own; an admin anybody's."""
     require(caller.identity, Action.TOKENS, caller.identity.name)
     with gate.store.together():

@@ -77,10 +77,10 @@ def answer_error(error: errors.OarsmanError) -> Response:
     return answer(problem, headers)
 
 
-def plain(status: int, detail: str = "", hint: str | None = None) -> ProblemDetails:
+def plain(status: int, detail: str) -> ProblemDetails:
     """A problem that is about HTTP itself."""
     code = _CODES.get(status, HTTPStatus(status).phrase.lower().replace(" ", "-"))
-    return _problem(status, code, detail=detail, hint=hint)
+    return _problem(status, code, detail=detail)
 
 
 def invalid(found: Sequence[Any]) -> ProblemDetails:
@@ -149,22 +149,18 @@ def responses(*more: int) -> dict[int | str, dict[str, Any]]:
 LARGEST_BODY = 1 << 20
 
 
-class BodyLimit:
+def body_limit(app: ASGIApp) -> ASGIApp:
     """An ASGI layer around the API. What is too large is refused before anything looks at it."""
 
-    def __init__(self, app: ASGIApp, largest: int = LARGEST_BODY) -> None:
-        self._app = app
-        self._largest = largest
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def limited(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
         announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-        too_large = announced.isdigit() and int(announced) > self._largest
-        body = None if too_large else await self._whole(receive)
+        too_large = announced.isdigit() and int(announced) > LARGEST_BODY
+        body = None if too_large else await _whole(receive)
         if body is None:
-            said = plain(413, f"more than {self._largest} bytes were sent")
+            said = plain(413, f"more than {LARGEST_BODY} bytes were sent")
             await answer(said, {"Connection": "close"})(scope, receive, send)
             return
         sent = False
@@ -176,19 +172,20 @@ class BodyLimit:
             sent = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self._app(scope, replay, send)
+        await app(scope, replay, send)
 
-    async def _whole(self, receive: Receive) -> bytes | None:
-        """The body; None if it is too large. A client that goes away in the middle has sent nothing."""
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                return b""
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self._largest:
-                return None
-            if not message.get("more_body"):
-                return b"".join(parts)
+    return limited
+
+
+async def _whole(receive: Receive) -> bytes | None:
+    """The body; None if it is too large. A client that goes away in the middle has sent nothing."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b""
+        body += message.get("body", b"")
+        if len(body) > LARGEST_BODY:
+            return None
+        if not message.get("more_body"):
+            return bytes(body)

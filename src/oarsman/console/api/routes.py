@@ -6,7 +6,6 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, FastAPI, Header, Path, Query, Response
@@ -240,7 +239,7 @@ _REFERENCE = "#/components/schemas/{model}"
 _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
+def described(app: FastAPI) -> dict[str, Any]:
     routes = [route for route in app.routes if not isinstance(route, APIRoute) or route.include_in_schema]
     found = get_openapi(title="Oarsman", version=__version__, description=_ABOUT, routes=routes)
     components = found.setdefault("components", {})
@@ -254,7 +253,3 @@ def _described(app: FastAPI) -> dict[str, Any]:
     components["securitySchemes"] = _SECURITY
     found["security"] = [{name: []} for name in _SECURITY]
     return found
-
-
-def install_description(app: FastAPI) -> None:
-    app.openapi = cache(partial(_described, app))  # type: ignore[method-assign]

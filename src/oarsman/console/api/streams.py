@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple
@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 from oarsman.backends.base import Backend, LogPage, LogQuery
 from oarsman.console.api import problems
 from oarsman.errors import NotFoundError, OarsmanError, RetryableError
-from oarsman.portal import with_silences
+from oarsman.portal import running, with_silences
 from oarsman.service import JobService, views
 from oarsman.service.job_index import JobIndex
 from oarsman.service.listing import ToldJobs
@@ -47,11 +47,10 @@ _MOST_FOLLOWED = 512  # logs read at the same time: each has files open
 Events = AsyncGenerator[bytes, None]  # blocks of whole events
 
 
-def event(data: str | bytes, *, id: str | None = None, kind: str | None = None) -> bytes:
+def event(data: str, *, id: str | None = None, kind: str | None = None) -> bytes:
     """One event. JSON has no bare line breaks, so one data line is enough."""
-    raw = data if isinstance(data, bytes) else data.encode()
     head = (f"event: {kind}\n" if kind else "") + (f"id: {id}\n" if id else "")
-    return head.encode() + b"data: " + raw + b"\n\n"
+    return f"{head}data: {data}\n\n".encode()
 
 
 class Streams:
@@ -64,17 +63,12 @@ class Streams:
     def __len__(self) -> int:
         return len(self._open)
 
-    async def run(self, work: asyncio.Task[None]) -> None:
+    async def ended(self, work: asyncio.Task[None]) -> None:
         self._open.add(work)
-        try:
-            if self.stopping:
-                work.cancel()
-            await asyncio.wait({work})
-        finally:
+        work.add_done_callback(self._open.discard)
+        if self.stopping:
             work.cancel()
-            with suppress(asyncio.CancelledError):
-                await work
-            self._open.discard(work)
+        await asyncio.wait({work})
 
     def stop(self) -> None:
         self.stopping = True
@@ -94,17 +88,11 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        leaving = asyncio.create_task(_gone(receive))
-        work = asyncio.create_task(self._send_all(send))
-        leaving.add_done_callback(lambda _: work.cancel())
-        try:
-            await self._streams.run(work)
+        async with running(_gone(receive), self._send_all(send)) as (leaving, work):
+            leaving.add_done_callback(lambda _: work.cancel())
+            await self._streams.ended(work)
             if not leaving.done():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-        finally:
-            leaving.cancel()
-            with suppress(asyncio.CancelledError):
-                await leaving
 
     async def _send_all(self, send: Send) -> None:
         try:
@@ -212,10 +200,9 @@ class _Listener:
 class _LogFollower:
     """One task that follows one log with one filter, for as long as anybody listens."""
 
-    def __init__(self, pages: AsyncGenerator[LogPage, None], begins: str, gone: Callable[[_LogFollower], None]) -> None:
+    def __init__(self, pages: AsyncGenerator[LogPage, None], begins: str) -> None:
         self.listeners: set[_Listener] = set()
-        self._gone = gone
-        self._task = asyncio.create_task(self._read(pages, begins), name="log follower")
+        self.task = asyncio.create_task(self._read(pages, begins), name="log follower")
 
     async def _read(self, pages: AsyncGenerator[LogPage, None], place: str) -> None:
         error: OarsmanError | None = None
@@ -231,13 +218,12 @@ class _LogFollower:
         except Exception as problem:
             log.exception("a log could not be followed")
             error = RetryableError(Text("the log could not be followed: {why}", why=problem))
-        self._gone(self)  # from now on nobody joins
         for listener in self.listeners:
             listener.end(error)
 
     async def close(self) -> None:
-        self._task.cancel()
-        await asyncio.wait({self._task})
+        self.task.cancel()
+        await asyncio.wait({self.task})
 
 
 class Followers:
@@ -267,10 +253,10 @@ class Followers:
 
     async def _with_others(self, key: str, query: LogQuery, after: str) -> Events:
         follower = self._shared.get((key, query))
-        if follower is None:
+        if follower is None or follower.task.done():  # nobody joins one that has told its listeners of the end
             self._refuse_too_many()
             pages = self._jobs.log_follow(key, query, after=after)
-            follower = self._shared[key, query] = _LogFollower(pages, after, self._forget)
+            follower = self._shared[key, query] = _LogFollower(pages, after)
         listener = _Listener()
         follower.listeners.add(listener)
         try:
@@ -280,18 +266,21 @@ class Followers:
         finally:
             follower.listeners.discard(listener)
             if not follower.listeners:
-                self._forget(follower)
+                if self._shared.get((key, query)) is follower:
+                    del self._shared[key, query]
                 await follower.close()
 
     async def _behind(self, key: str, query: LogQuery, place: str, listener: _Listener) -> Events:
         """Read until nothing is left; then take what the follower brings, as long as it fits."""
         fits, target = False, ""
         while True:
-            if not fits:
-                async with aclosing(self._catch_up(key, query, place, target)) as missed:
-                    async for piece in missed:
-                        place = piece.ends
-                        yield piece.block
+            while not fits and place != target:  # pages of one's own, down to it if one meets it, else to the end
+                page = await self._jobs.log_page(key, query, after=place, limit=_LINES_AT_ONCE)
+                if page.after == place:
+                    break
+                page = _cut(page, target)
+                place = page.after
+                yield encoded(page)
             over = listener.over  # before looking at what it brought: nothing comes after it
             fits = True
             while listener.pieces:
@@ -309,25 +298,11 @@ class Followers:
             if fits and not await listener.wait():
                 yield STILL_HERE
 
-    async def _catch_up(self, key: str, query: LogQuery, place: str, target: str) -> AsyncGenerator[_Piece, None]:
-        """Pages of one's own, down to `target` if one meets it, and to the end otherwise."""
-        while place != target:
-            page = await self._jobs.log_page(key, query, after=place, limit=_LINES_AT_ONCE)
-            if page.after == place:
-                return
-            page = _cut(page, target)
-            yield _Piece(place, page.after, encoded(page))
-            place = page.after
-
     def _refuse_too_many(self) -> None:
         if len(self) >= _MOST_FOLLOWED:
             raise RetryableError(
                 Text("too many logs are being followed at the same time"), hint=Text("try again later")
             )
-
-    def _forget(self, follower: _LogFollower) -> None:
-        for name in [name for name, known in self._shared.items() if known is follower]:
-            del self._shared[name]
 
     async def close(self) -> None:
         for follower in list(self._shared.values()):

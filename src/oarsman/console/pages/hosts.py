@@ -94,26 +94,23 @@ class HostsPage(Page):
 
 
 class _HostCard:
-    """The drawing is made anew each time; who holds what has links, and is left alone as long as it stays the same."""
-
     def __init__(self, say: Words, engine: str) -> None:
         self._say = say
         self._engine = engine
         with ui.column().classes("oarsman-card items-stretch"):
-            self._head = ui.row().classes("items-center w-full")
-            self._drawing = ui.column().classes("items-stretch w-full oarsman-drawing")
+            self._head = Part(ui.row().classes("items-center w-full"), self._draw_head)
+            drawing = ui.column().classes("items-stretch w-full oarsman-drawing")
+            self._drawing = Part(drawing, lambda found: self._draw_room(*found))
             self._holders = Part(ui.element("ul").classes("oarsman-holders"), self._draw_holders)
             self._check = Part(ui.element("div"), self._draw_check)
 
     def show(self, host: HostView, painted: Mapping[str, str]) -> None:
-        for place, draw in ((self._head, self._draw_head), (self._drawing, self._draw_room)):
-            place.clear()
-            with place:
-                draw(host, painted)
+        self._head.show(host)
+        self._drawing.show((host, painted))
         self._holders.show([(key, held, painted.get(key, "job-others")) for key, held in _together(host).items()])
         self._check.show((host.checked, host.findings))
 
-    def _draw_head(self, host: HostView, _: Mapping[str, str]) -> None:
+    def _draw_head(self, host: HostView) -> None:
         heading(host.name)
         badge(self._say, host.state, {_READY: ("check_circle", "is-good")}, ("error", "is-bad"))
         if host.message:

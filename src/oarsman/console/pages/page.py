@@ -181,9 +181,8 @@ def register(console: Console, kind: type[Page]) -> None:
         try:
             caller = await asyncio.to_thread(console.gate.caller, request)  # it may wait for the file
             namespace = request.path_params.get("namespace")
-            context = PageContext.of(
-                console, request, caller, say=spoken(request), client=ui.context.client, namespace=namespace
-            )
+            client = ui.context.client
+            context = PageContext.of(console, caller, say=spoken(request), client=client, namespace=namespace)
         except UnauthenticatedError:
             query = f"?{request.url.query}" if kind.with_query and request.url.query else ""
             back = quote(f"{request.scope['path']}{query}", safe="/")

@@ -50,9 +50,6 @@ class Charts(Element, component="charts.js"):
         if found or whole:
             self.run_method("add", found, whole)
 
-    def clear_all(self) -> None:
-        self.run_method("clear")
-
 
 # step -> what it is called
 STEPS = {

@@ -96,8 +96,7 @@ class Accounts(Kept):
         return read(Account, row)
 
     def enabled(self) -> int:
-        row = self._database.row("SELECT count(*) FROM accounts WHERE disabled = 0")
-        return int(row[0]) if row else 0
+        return int(self._database.rows("SELECT count(*) FROM accounts WHERE disabled = 0")[0][0])
 
     def hash(self, password: str) -> str:
         """A new password as it is kept. It takes its time: not for within a transaction, where all others wait."""

@@ -11,16 +11,19 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from oarsman.console.security.database import Kept, hashed, moment, plain, read, text
 from oarsman.errors import ConflictError, NotFoundError, UnauthenticatedError
 from oarsman.service.models import Identity, Role, Token
 from oarsman.text.sentence import Text
+
+if TYPE_CHECKING:
+    from oarsman.backends.kube.identity import TokenOwner
 
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=7)
@@ -247,18 +250,11 @@ BAD_SECONDS = 10.0  # one that has just been made may be known to the cluster in
 _BOUND = 4_096
 
 
-class KnownToken(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def expires(self) -> datetime | None: ...
-
-
 @dataclass(slots=True)
 class _Verdict:
     # a page asks many things at once, the cluster only one
     lock: threading.Lock = field(default_factory=threading.Lock)
-    known: KnownToken | None = None
+    known: TokenOwner | None = None
     asked: float | None = None
 
 
@@ -270,24 +266,15 @@ class ClusterTokens:
     `ask` asks the cluster: somebody, or None for a token that it does not accept.
     """
 
-    def __init__(
-        self,
-        ask: Callable[[str], KnownToken | None],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        bound: int = _BOUND,
-    ) -> None:
+    def __init__(self, ask: Callable[[str], TokenOwner | None], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._ask = ask
         self._clock = clock
-        self._now = now
-        self._bound = bound
         self._lock = threading.Lock()
-        self._verdicts: OrderedDict[bytes, _Verdict] = OrderedDict()  # by the token's hash; the oldest first
+        self._verdicts = lru_cache(_BOUND)(lambda hash: _Verdict())  # by the token's hash
 
-    def known(self, token: str, *, count: Callable[[], None], uncount: Callable[[], None]) -> KnownToken | None:
+    def known(self, token: str, *, count: Callable[[], None], uncount: Callable[[], None]) -> TokenOwner | None:
         """`count` is called before a token is looked at for the first time, and may refuse; `uncount` if it is good."""
-        verdict = self._of(hashed(token))
+        verdict = self._of(token)
         with verdict.lock:
             lasts = GOOD_SECONDS if verdict.known is not None else BAD_SECONDS
             if verdict.asked is None or self._clock() - verdict.asked >= lasts:
@@ -304,18 +291,14 @@ class ClusterTokens:
                     uncount()
                 verdict.asked = self._clock()
             found = verdict.known
-        return found if found is None or found.expires is None or self._now() < found.expires else None
+        return found if found is None or found.expires is None or datetime.now(UTC) < found.expires else None
 
     def doubt(self, token: str) -> None:
         """The cluster has refused it elsewhere: what it said before is not believed any longer."""
-        verdict = self._of(hashed(token))
+        verdict = self._of(token)
         with verdict.lock:
             verdict.asked = float("-inf")
 
-    def _of(self, hash: bytes) -> _Verdict:
-        with self._lock:
-            found = self._verdicts.setdefault(hash, _Verdict())
-            self._verdicts.move_to_end(hash)
-            while len(self._verdicts) > self._bound:
-                self._verdicts.popitem(last=False)
-            return found
+    def _of(self, token: str) -> _Verdict:
+        with self._lock:  # those who ask at the same time get the same
+            return self._verdicts(hashed(token))

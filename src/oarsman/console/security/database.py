@@ -124,8 +124,7 @@ def text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+moment = datetime.fromisoformat
 
 
 def read(model: type[V], row: sqlite3.Row) -> V:

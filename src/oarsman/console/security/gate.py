@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from oarsman.backends.base import current_user
-from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, ClusterTokens, Holder, KnownToken
+from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, ClusterTokens, Holder
 from oarsman.console.security.database import hashed
 from oarsman.console.security.store import ConsoleStore, link
 from oarsman.console.security.throttle import Throttle
@@ -19,6 +19,9 @@ from oarsman.console.settings import Site, is_loopback
 from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError, UnsupportedError
 from oarsman.service.models import Account, Identity, Role
 from oarsman.text.sentence import Text
+
+if TYPE_CHECKING:
+    from oarsman.backends.kube.identity import TokenOwner
 
 T = TypeVar("T")
 HEADER = "X-Oarsman"
@@ -45,29 +48,21 @@ class Caller:
     token: str | None = field(default=None, repr=False)  # their own for the cluster, if that is who knows them
 
 
+@dataclass(eq=False)
 class Gate:
     """`cluster`: who says whose a token of the cluster is; without one, such tokens are not known."""
 
-    def __init__(
-        self,
-        store: ConsoleStore,
-        site: Site,
-        *,
-        cluster: ClusterTokens | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.store = store
-        self.site = site
-        self.cluster = cluster
-        self._throttle = Throttle(clock)
-        store.links.serve_at(site.address)  # for links that the command prints
+    store: ConsoleStore
+    site: Site
+    cluster: ClusterTokens | None = None
+    clock: Callable[[], float] = time.monotonic
 
-    def caller(self, request: HTTPConnection, *, header_needed: bool = True) -> Caller:
-        """Raises UnauthenticatedError or ForbiddenError. For requests and for web sockets.
+    def __post_init__(self) -> None:
+        self._throttle = Throttle(self.clock)
+        self.store.links.serve_at(self.site.address)  # for links that the command prints
 
-        `header_needed=False` is for what pages send without our doing (NiceGUI's own traffic): of it, only
-        the origin is looked at.
-        """
+    def caller(self, request: HTTPConnection) -> Caller:
+        """Raises UnauthenticatedError or ForbiddenError. For requests and for web sockets."""
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":  # never sent by a browser on its own: nobody else can have caused it
             secret = secret.strip()
@@ -78,7 +73,7 @@ class Gate:
         if not secret:
             raise UnauthenticatedError(NOBODY, hint=self._how_to_come_in())
         found = self._known(request, "session", secret)
-        self._refuse_others_pages(request, header_needed=header_needed, origin_needed=True)
+        self._refuse_others_pages(request, origin_needed=True)
         return found
 
     def still_holds(self, caller: Caller) -> bool:
@@ -122,7 +117,7 @@ class Gate:
             )
         return Caller(Identity(name=known.name, role=Role.CLUSTER), None, way, address(request), hash, token)
 
-    def _ask_cluster(self, where: str, token: str) -> KnownToken | None:
+    def _ask_cluster(self, where: str, token: str) -> TokenOwner | None:
         if self.cluster is None:
             raise UnsupportedError(
                 Text("this server asks no cluster"), hint=Text("it has accounts, or a link opens it")
@@ -143,7 +138,7 @@ class Gate:
             return Text("log in with name and password, or send an API token")
         return Text("`oarsman tokens link` prints a link that opens the console once")
 
-    def _refuse_others_pages(self, request: HTTPConnection, *, header_needed: bool, origin_needed: bool) -> None:
+    def _refuse_others_pages(self, request: HTTPConnection, *, origin_needed: bool) -> None:
         """A request that changes something, or a web socket, has to come from our own pages."""
         is_socket = request.scope["type"] == "websocket"
         if not is_socket and request.scope["method"] in _READING:
@@ -158,7 +153,7 @@ class Gate:
         )
         if foreign:
             raise ForbiddenError(STRANGE_PAGE)
-        if header_needed and not is_socket and request.headers.get(HEADER) != "1":
+        if not is_socket and request.headers.get(HEADER) != "1":
             raise ForbiddenError(
                 Text("the header {header}: 1 is missing", header=HEADER),
                 hint=Text("programs had better use an API token"),
@@ -166,7 +161,7 @@ class Gate:
 
     def log_in(self, request: HTTPConnection, name: str, password: str) -> tuple[Identity, str]:
         """Who it is, and the new cookie's value. Slow on purpose: not for an event loop."""
-        self._refuse_others_pages(request, header_needed=True, origin_needed=False)
+        self._refuse_others_pages(request, origin_needed=False)
         where = address(request)
 
         def enter(account: Account) -> tuple[Identity, str]:
@@ -208,7 +203,7 @@ class Gate:
 
     def log_in_to_cluster(self, request: HTTPConnection, token: str) -> tuple[Identity, str]:
         """Who the cluster says it is, and the new cookie's value. It asks the cluster: not for an event loop."""
-        self._refuse_others_pages(request, header_needed=True, origin_needed=False)
+        self._refuse_others_pages(request, origin_needed=False)
         where, token = address(request), token.strip()
         known = self._ask_cluster(where, token)
         if known is None:

@@ -38,26 +38,22 @@ _ALWAYS = {
 # There is no Strict-Transport-Security: it would count for every port of the host, whoever serves there.
 
 
-class SecurityHeaders:
+def security_headers(app: ASGIApp, site: Site) -> ASGIApp:
     """The outermost ASGI layer: it sees every request and every answer, errors included."""
 
-    def __init__(self, app: ASGIApp, site: Site) -> None:
-        self._app = app
-        self._site = site
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._add(MutableHeaders(scope=message), scope["path"])
+                _add(MutableHeaders(scope=message), scope["path"])
             await send(message)
 
         hosts = Headers(scope=scope).getlist("host")
-        if len(hosts) == 1 and self._site.answers_to(hosts[0]):
-            await self._app(scope, receive, with_headers)
+        if len(hosts) == 1 and site.answers_to(hosts[0]):
+            await app(scope, receive, with_headers)
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1008})
@@ -71,10 +67,11 @@ class SecurityHeaders:
             )
             await problems.answer(misdirected)(scope, receive, with_headers)
 
-    def _add(self, headers: MutableHeaders, path: str) -> None:
-        is_api = path == "/api" or path.startswith("/api/")
-        for name, value in _ALWAYS.items():
-            headers[name] = value
-        headers["Content-Security-Policy"] = API_POLICY if is_api else PAGES_POLICY
-        if is_api or path.startswith("/login"):
-            headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _add(headers: MutableHeaders, path: str) -> None:
+    is_api = path == "/api" or path.startswith("/api/")
+    headers.update({**_ALWAYS, "Content-Security-Policy": API_POLICY if is_api else PAGES_POLICY})
+    if is_api or path.startswith("/login"):
+        headers["Cache-Control"] = "no-store"

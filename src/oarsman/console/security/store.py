@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -69,21 +68,16 @@ class ConsoleStore:
         passwords: Callable[[], Passwords] = Passwords,
     ) -> None:
         """`passwords` is called when the first one is needed: its package is heavy and not always there."""
-        self._database = Database(path)
-        self.accounts = Accounts(self._database, now, cache(passwords))
-        self.sessions = Sessions(self._database, now)
-        self.cluster_sessions = ClusterSessions(self._database, now)
-        self.tokens = Tokens(self._database, now)
-        self.links = Links(self._database, now)
-        self.audit = Audit(self._database, now)
-        self.views = SavedViews(self._database, now)
-
-    def together(self) -> AbstractContextManager[object]:
-        """What is written inside is written whole or not at all: a deed, and that it was done."""
-        return self._database.transaction()
-
-    def close(self) -> None:
-        self._database.close()
+        database = Database(path)
+        self.accounts = Accounts(database, now, cache(passwords))
+        self.sessions = Sessions(database, now)
+        self.cluster_sessions = ClusterSessions(database, now)
+        self.tokens = Tokens(database, now)
+        self.links = Links(database, now)
+        self.audit = Audit(database, now)
+        self.views = SavedViews(database, now)
+        self.together = database.transaction  # what is written inside: a deed, and that it was done
+        self.close = database.close
 
 
 def link(server: str, key: str) -> str:

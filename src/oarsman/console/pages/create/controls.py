@@ -259,8 +259,6 @@ def _spelled(question: Question, value: Any) -> Any:
         return bool(value)
     if question.kind == "number":
         return value
-    if question.kind == "choice":
-        return value or ""
     return "" if value is None else str(value)
 
 

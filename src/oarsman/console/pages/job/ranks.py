@@ -88,7 +88,7 @@ class RanksTab(Tab):
             "rank": one.rank,
             "host": self._placed(one.host),
             "state": self.say(CONDITIONS[condition(one)]),
-            "exit": _code(one.exit_code),
+            "exit": "" if one.exit_code is None else str(one.exit_code),
             "step": "" if one.step is None else f"{one.step:g}",
             "lines": one.lines,
             "last": words.moment(one.last_output),
@@ -111,7 +111,7 @@ class RanksTab(Tab):
             "ranks": units.ranges(one.rank for one in ranks),
             "cpu": f"{used.cpu_percent:.0f} %" if used is not None else "",
             "memory": units.size(used.memory_bytes) if used is not None else "",
-            "exit": _code(max(exits, default=None)),
+            "exit": str(max(exits)) if exits else "",
         }
 
     def _placed(self, host: str) -> str:
@@ -129,7 +129,3 @@ def _by_number(host: str) -> tuple[str, int, str]:
     """worker-10 comes after worker-9."""
     stem, _, number = host.rpartition("-")
     return (stem, int(number), host) if number.isdecimal() else (host, -1, host)
-
-
-def _code(value: int | None) -> str:
-    return "" if value is None else str(value)

@@ -261,7 +261,7 @@ class Usage(Tab):
             return
         if self.uid != self.job.summary.uid:  # it runs again, under its own name
             self.uid, self.newest = self.job.summary.uid, {}
-            self.charts.clear_all()
+            self.charts.run_method("clear")
         whole = not self.newest
         since = None if whole else max(self.newest.values()) - _STRAGGLE
         found = await self.context.ask(self.service.usage, self.key, since=since)
