@@ -71,11 +71,12 @@ class EventRecorder:
             message = message[: _LONGEST_MESSAGE - 3] + "..."
         reason = reason[:_LONGEST_REASON]
         known = self._remember((involved.kind, involved.namespace, involved.name, involved.uid, type, reason, message))
+        event = {"involvedObject": msgspec.to_builtins(involved), "type": type, "reason": reason, "message": message}
         try:
             async with known.turn:
                 if known.name and self.clock() - known.at < _SAME_WITHIN and await self._count_up(involved, known):
                     return
-                await self._create(involved, known, type, reason, message)
+                await self._create(involved, known, event)
         except Forbidden as error:
             if not self._forbidden:
                 log.warning("events cannot be written, which is not said again: %s", error)
@@ -101,37 +102,28 @@ class EventRecorder:
         known.at = self.clock()
         return True
 
-    async def _create(self, involved: ObjectRef, known: _KnownEvent, type: str, reason: str, message: str) -> None:
+    async def _create(self, involved: ObjectRef, known: _KnownEvent, event: dict[str, Any]) -> None:
         for attempt in range(_ATTEMPTS):
             moment = self._last_ns = max(self.time_ns(), self._last_ns + 1)  # once: a clock may be coarse, or set back
             name = f"{involved.name[: _LONGEST_NAME - 17].rstrip('.-')}.{moment:x}"
+            body = {
+                "apiVersion": EVENTS.api_version,
+                "kind": EVENTS.kind,
+                "metadata": {"name": name, "namespace": _place(involved)},
+                **event,
+                "count": 1,
+                **dict.fromkeys(("firstTimestamp", "lastTimestamp"), _rfc3339(moment)),
+                "source": {"component": self.component} | ({"host": self.instance} if self.instance else {}),
+                "reportingComponent": self.component,
+                "reportingInstance": self.instance,
+            }
             try:
-                await self.kube.create(EVENTS, self._event(involved, name, moment, type, reason, message))
+                await self.kube.create(EVENTS, body)
                 break
             except AlreadyExists:  # somebody else has written about the same object in the same nanosecond
                 if attempt == _ATTEMPTS - 1:
                     raise
         known.name, known.count, known.at = name, 1, self.clock()
-
-    def _event(
-        self, involved: ObjectRef, name: str, moment: int, type: str, reason: str, message: str
-    ) -> dict[str, Any]:
-        happened = _rfc3339(moment)
-        return {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
-            "metadata": {"name": name, "namespace": _place(involved)},
-            "involvedObject": msgspec.to_builtins(involved),
-            "type": type,
-            "reason": reason,
-            "message": message,
-            "count": 1,
-            "firstTimestamp": happened,
-            "lastTimestamp": happened,
-            "source": {"component": self.component} | ({"host": self.instance} if self.instance else {}),
-            "reportingComponent": self.component,
-            "reportingInstance": self.instance,
-        }
 
 
 def _place(involved: ObjectRef) -> str:

@@ -137,7 +137,7 @@ class Transport:
         answer = await self._persist(request, attempt)
         try:
             _probe_when_quiet(answer)
-            async with aclosing(_pieces(request, answer)) as pieces, aclosing(_lines(pieces)) as lines:
+            async with aclosing(_lines(request, answer)) as lines:
                 yield lines
         finally:
             self._cut_short = True
@@ -167,7 +167,7 @@ class Transport:
         if self._bucket:
             await self._bucket.take()
         headers = CIMultiDict(request.headers)
-        headers.extend(await self.access.headers(renew=renew))
+        headers.extend(await self.access.credentials.headers(renew=renew))
         body: object = request.body
         if request.body and len(request.body) > _LARGE:
             body = io.BytesIO(request.body)
@@ -222,12 +222,6 @@ def _named_trouble(request: Request) -> Iterator[None]:
         raise Unavailable(request.trying, str(error) or type(error).__name__) from error
 
 
-async def _pieces(request: Request, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
-    with _named_trouble(request):
-        async for piece in answer.content.iter_any():
-            yield piece
-
-
 def _hang_up(answer: aiohttp.ClientResponse) -> None:
     """At once: a polite end would wait for the other side, which may go on talking."""
     transport = answer.connection.transport if answer.connection else None
@@ -249,18 +243,16 @@ def _probe_when_quiet(answer: aiohttp.ClientResponse) -> None:
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
 
 
-async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+async def _lines(request: Request, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
     """Lines of any length, without their ends; at last what came after the last end."""
     begun: list[bytes] = []
-    async for piece in pieces:
-        head, *rest = piece.split(b"\n")
-        begun.append(head)
-        if not rest:
-            continue
-        yield b"".join(begun)
-        *whole, tail = rest
-        for line in whole:
-            yield line
-        begun = [tail] if tail else []
+    with _named_trouble(request):
+        async for piece in answer.content.iter_any():
+            *ends, tail = piece.split(b"\n")
+            for end in ends:
+                yield b"".join((*begun, end))
+                begun = []
+            if tail:
+                begun.append(tail)
     if begun:
         yield b"".join(begun)
