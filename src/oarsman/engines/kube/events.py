@@ -17,10 +17,11 @@ from oarsman.engines.kube.client import Kube
 from oarsman.engines.kube.client.errors import AlreadyExists, Forbidden, NotFound
 from oarsman.engines.kube.client.resources import EVENTS
 from oarsman.errors import OarsmanError
+from oarsman.text.sentence import cut
 
 log = logging.getLogger("oarsman.events")
 
-NORMAL, WARNING = "Normal", "Warning"
+
 _REMEMBERED = 4096  # events that can still be counted up
 _SAME_WITHIN = 600.0  # seconds after which the same thing is news again
 _LONGEST_MESSAGE = 1024
@@ -31,8 +32,6 @@ _ATTEMPTS = 3
 
 
 class ObjectRef(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What an event is about."""
-
     api_version: str
     kind: str
     name: str
@@ -67,9 +66,7 @@ class EventRecorder:
 
     async def record(self, involved: ObjectRef, type: str, reason: str, message: str) -> None:
         """Write an event, or count one up that was written in the last minutes. Never raises."""
-        if len(message) > _LONGEST_MESSAGE:
-            message = message[: _LONGEST_MESSAGE - 3] + "..."
-        reason = reason[:_LONGEST_REASON]
+        message, reason = cut(message, _LONGEST_MESSAGE), reason[:_LONGEST_REASON]
         known = self._remember((involved.kind, involved.namespace, involved.name, involved.uid, type, reason, message))
         event = {"involvedObject": msgspec.to_builtins(involved), "type": type, "reason": reason, "message": message}
         try:

@@ -20,7 +20,6 @@ class Owner(msgspec.Struct, frozen=True, rename="camel"):
     kind: str
     name: str
     uid: str
-    api_version: str = ""
     controller: bool | None = None
 
 

@@ -71,8 +71,7 @@ class Kube(Transport):
         field_manager: str = "",
         force: bool = False,
     ) -> T:
-        manager = field_manager or ("oarsman" if kind == "apply" else "")
-        query = {"fieldManager": manager, "force": "true" if force else ""}
+        query = {"fieldManager": field_manager, "force": "true" if force else ""}
         request = _request("patch", resource, namespace, name, subresource, query, body=body, content=_PATCHES[kind])
         return await self._ask(request, view)
 

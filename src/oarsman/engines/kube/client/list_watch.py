@@ -25,8 +25,6 @@ from oarsman.text.sentence import Text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pauses(Backoff):
-    """What whoever follows a server needs besides."""
-
     first: float = 0.1
     longest: float = 15.0
     uniform: Callable[[float, float], float] | None = random.uniform

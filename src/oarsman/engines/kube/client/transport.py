@@ -46,11 +46,6 @@ class Request:
     headers: Mapping[str, str]
     body: bytes | None = None
 
-    @property
-    def repeatable(self) -> bool:
-        """Whether sending it again when it may have arrived does no harm."""
-        return self.method in ("GET", "DELETE")
-
 
 class Bucket:
     """At most `rate` requests a second, after a burst."""
@@ -110,16 +105,14 @@ class Transport:
         """The whole answer."""
 
         async def attempt(renew: bool) -> bytes:
-            async with self._room:
-                with _named_trouble(request):
-                    answer = await self._send(request, self._limits, renew=renew)
-                    try:
-                        return await answer.read()
-                    except BaseException:
-                        self._cut_short = True
-                        raise
-                    finally:
-                        answer.release()
+            answer = await self._send(request, self._limits, renew=renew)
+            try:
+                return await answer.read()
+            except BaseException:
+                self._cut_short = True
+                raise
+            finally:
+                answer.release()
 
         return await self._persist(request, attempt)
 
@@ -129,10 +122,8 @@ class Transport:
         limits = aiohttp.ClientTimeout(sock_connect=_CONNECT, sock_read=quiet)
 
         async def attempt(renew: bool) -> aiohttp.ClientResponse:
-            async with self._room:
-                with _named_trouble(request):
-                    async with asyncio.timeout(self.timeout):
-                        return await self._send(request, limits, renew=renew)
+            async with asyncio.timeout(self.timeout):
+                return await self._send(request, limits, renew=renew)
 
         answer = await self._persist(request, attempt)
         try:
@@ -148,7 +139,9 @@ class Transport:
         renew = False
         for tries in count(1):
             try:
-                return await attempt(renew)
+                async with self._room:
+                    with _named_trouble(request):
+                        return await attempt(renew)
             except Unauthorized:
                 if renew:
                     raise
@@ -199,7 +192,8 @@ def _pause(request: Request, error: TooManyRequests | Unavailable, tries: int) -
     if tries >= _TRIES:
         return None
     refused_for_now = error.status == 429 or (error.status == 503 and error.retry_after is not None)
-    broken = request.repeatable and error.reason != "Timeout"  # another wait as long would help nobody
+    repeatable = request.method in ("GET", "DELETE")  # sending it again when it may have arrived does no harm
+    broken = repeatable and error.reason != "Timeout"  # another wait as long would help nobody
     if not refused_for_now and not broken:
         return None
     return max(_BACKOFF.after(tries), min(error.retry_after or 0.0, _LONGEST_PAUSE))

@@ -92,13 +92,10 @@ def min_resources(job: Job, members: int, priorities: Mapping[str, int]) -> dict
     """What `members` pods need, those of the higher priority first; the launcher where priorities are equal."""
     if members <= 0:
         return None
-    roles: list[tuple[Role, int]] = [(job.launcher, 1)]
-    if job.worker is not None:
-        roles.append((job.worker, job.worker.replicas))
-    # Sorting is stable: the launcher stays first among equals.
-    roles.sort(key=lambda part: -priorities.get(_class_of(part[0]), 0))
-    if together(job) == job.workers and job.worker is not None:
-        roles = [(job.worker, job.worker.replicas)]
+    roles = [(job.worker, job.worker.replicas)] if job.worker is not None else []
+    if not roles or together(job) > job.workers:
+        # Sorting is stable: the launcher stays first among equals.
+        roles = sorted([(job.launcher, 1), *roles], key=lambda part: -priorities.get(_class_of(part[0]), 0))
     total: dict[str, Decimal] = {}
     left = members
     for role, count in roles:
