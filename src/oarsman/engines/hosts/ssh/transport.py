@@ -183,8 +183,6 @@ class SshTransport:
         }
 
     def unusable(self, job: Job, troubled: Mapping[str, float], asked: Callable[[], None]) -> str:
-        """Of machines to which there was no way at these times: why one cannot be used, if it cannot. All are asked
-        first, which takes a while; `asked` is called then."""
         inventory_facts = self._facts_of(job)
         for name in troubled:
             if found := inventory_facts.troubles.get(name):
@@ -218,7 +216,7 @@ class SshTransport:
             return
         with ThreadPoolExecutor(len(spec.copies) or 1) as pool:
             for machine, target in spec.copies.items():
-                pool.submit(_sweep, spec.cleanup[machine], copy.dropping(target, uid, _SWEEP_SECONDS))
+                pool.submit(_sweep, spec.cleanup[machine], copy.script(target, uid, _SWEEP_SECONDS, drop=True))
 
 
 def refused(job: Job) -> str | None:
