@@ -83,7 +83,6 @@ class Seen:
     first_output: dict[int, datetime] = field(default_factory=dict)
     log_trouble: str = ""  # of the newest attempt
     ranks_may_fail: bool = False  # the user asked that the others go on
-    unset_limits: set[str] = field(default_factory=set)
 
     @property
     def ranks(self) -> dict[int, RankReport]:
@@ -106,7 +105,7 @@ class Seen:
                 self.hosts[fact.host] = HostSeen(
                     fact.host, fact.index, fact.launcher, process, made_at=when, machine=fact.machine
                 )
-                self.unset_limits.update(fact.unset)
+
                 if fact.machine:
                     self.machines[fact.host] = fact.machine
             case journal.HostUp() if fact.host in self.hosts:
