@@ -108,27 +108,24 @@ class Seen:
 
                 if fact.machine:
                     self.machines[fact.host] = fact.machine
-            case journal.HostUp() if fact.host in self.hosts:
-                host = self.hosts[fact.host]
+            case journal.HostUp() if host := self.hosts.get(fact.host):
                 host.up, host.trouble, host.trouble_at = True, "", None  # it may have taken several tries
-            case journal.HostTrouble() if fact.host in self.hosts:
-                host = self.hosts[fact.host]
+            case journal.HostTrouble() if host := self.hosts.get(fact.host):
                 host.trouble, host.trouble_at = fact.reason, when
                 if host.up:  # it is ended for it, which may take longer than all that follows from it
                     host.up, host.down_at = False, when
                     if host.launcher and self.launcher is not None and self.launcher.exit is None:
                         self.launcher.host_lost, self.launcher.host_lost_at = fact.reason, when
-            case journal.HostEnding() if fact.host in self.hosts:
-                self.hosts[fact.host].ending = True
-            case journal.HostDown() if fact.host in self.hosts:
-                host = self.hosts[fact.host]
+            case journal.HostEnding() if host := self.hosts.get(fact.host):
+                host.ending = True
+            case journal.HostDown() if host := self.hosts.get(fact.host):
                 host.trouble = host.trouble or fact.reason
                 host.memory_limit_hit = fact.memory
                 host.up, host.down_at = False, host.trouble_at or when
                 runs = self.launcher is not None and self.launcher.exit is None
                 if not host.trouble or (host.launcher and runs):  # a launcher's host is judged by the launcher
                     del self.hosts[fact.host]
-            case journal.HostGone() if fact.host in self.hosts and self.hosts[fact.host].down_at is not None:
+            case journal.HostGone() if (host := self.hosts.get(fact.host)) and host.down_at is not None:
                 del self.hosts[fact.host]
             case journal.LauncherStarted():
                 self.launcher, self.log_trouble = LauncherSeen(fact.attempt, started_at=when), ""

@@ -80,7 +80,7 @@ class HostFacts:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> HostFacts:
-        """ValueError if other facts are in it."""
+        """ValueError if facts are missing, or make no sense."""
         return _reader().validate_python(data)
 
 
