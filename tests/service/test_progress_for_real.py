@@ -40,9 +40,9 @@ def seen(job: JobHandle, rank: int, text: str) -> None:
 
 def ranks_of(job: JobHandle) -> Sequence[RankProgress]:
     """Once the status tells of all of them, which it does a moment after they wrote their first lines."""
-    while not all(rank.state for rank in (ranks := job.progress().ranks)):
+    while "" in {rank.state for rank in job.progress().ranks}:
         time.sleep(0.05)
-    return ranks
+    return job.progress().ranks
 
 
 def test_a_rank_that_is_stuck_is_named_until_it_goes_on(clients: list[Client], tmp_path: Path) -> None:

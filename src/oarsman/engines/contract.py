@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission, Observed
 from oarsman.job.state import Status
-
-if TYPE_CHECKING:
-    from oarsman.plan.actions import Action
+from oarsman.plan.actions import Action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,9 +79,9 @@ class Kubelet:
         return self.pods[0]
 
     async def pages(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
-        from oarsman.engines.kube.client.codec import ListPage
+        from oarsman.engines.kube.client.codec import Listed
 
-        yield ListPage(self.pods, "1", first=True)
+        yield Listed(self.pods, "1", first=True)
 
 
 def a_record(status: Status = Status()) -> JobRecord:  # noqa: B008

@@ -34,7 +34,7 @@ from oarsman.engines.hosts.core.journal import (
 )
 from oarsman.engines.hosts.core.launcher import Launcher, RankLogs
 from oarsman.engines.hosts.core.log_lines import Recorder
-from oarsman.engines.hosts.core.messages import RANKS, RESULTS, Exited, RankEnded, RankStarted
+from oarsman.engines.hosts.core.messages import CALLS, RESULTS, Exited, RankEnded, RankStarted
 from oarsman.engines.hosts.core.process import ProcessId
 
 from .specs import a_spec, an_ssh_host
@@ -57,7 +57,7 @@ class Stage:
         self.agent._watch(ours, self.agent._launcher_says)
         ours, self.rank = socket.socketpair()
         self.agent._watch(ours, self.agent._serve)
-        RANKS.send(self.rank, RankStarted(0, 1, 0, "a-worker-0", 1, "1"))
+        CALLS.send(self.rank, RankStarted(0, 1, 0, "a-worker-0", 1, "1"))
         self.turn()
 
     def turn(self) -> None:
@@ -91,7 +91,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 def test_a_rank_that_ends_together_with_its_launcher_is_heard_once(stage: Stage) -> None:
     RESULTS.send(stage.launcher, Exited(1))
-    RANKS.send(stage.rank, RankEnded(1))
+    CALLS.send(stage.rank, RankEnded(1))
     stage.rank.close()
     stage.turn()
     stage.turn()
@@ -101,7 +101,7 @@ def test_a_rank_that_ends_together_with_its_launcher_is_heard_once(stage: Stage)
 def test_a_launcher_that_ended_by_itself_keeps_its_exit_while_its_output_trickles_in(stage: Stage) -> None:
     launcher = stage.agent.launcher
     assert launcher is not None
-    RANKS.send(stage.rank, RankEnded(3))
+    CALLS.send(stage.rank, RankEnded(3))
     stage.turn()
     RESULTS.send(stage.launcher, Exited(3))
     read, write = os.pipe()
@@ -146,7 +146,7 @@ def test_a_launcher_elsewhere_that_hands_on_the_code_of_a_killed_rank_was_not_ki
     """A launcher that is killed takes along whoever would tell the end of a rank."""
     stage.agent.spec = stage.agent.spec._replace(transport="ssh")
     if told:
-        RANKS.send(stage.rank, RankEnded(137, 9))
+        CALLS.send(stage.rank, RankEnded(137, 9))
     stage.rank.close()
     stage.turn()
     RESULTS.send(stage.launcher, Exited(137, 9))
@@ -165,7 +165,7 @@ def far(stage: Stage) -> Iterator[socket.socket]:
     stage.agent._watch(ours, lambda _: stage.agent._hear(host))
     assert stage.agent.launcher is not None
     stage.agent.launcher.relayed = RankLogs(str(stage.folder), str)
-    RANKS.send(stage.rank, RankEnded(0))
+    CALLS.send(stage.rank, RankEnded(0))
     stage.turn()
     RESULTS.send(stage.launcher, Exited(0))
     stage.turn()
@@ -298,7 +298,7 @@ def test_the_job_agent_keeps_the_deadline_whoever_else_is_asleep(stage: Stage, n
     assert host.ending
     assert isinstance(messages.HOST_ORDERS.receive(near)[0], messages.EndHost)
     assert messages.COMMANDS.receive(stage.launcher)[0] == messages.SignalCommand(signal.SIGTERM)
-    RANKS.send(stage.rank, RankEnded(143, 15))
+    CALLS.send(stage.rank, RankEnded(143, 15))
     RESULTS.send(stage.launcher, Exited(0))
     stage.turn()
     stage.turn()
@@ -360,7 +360,7 @@ def test_hosts_on_which_nothing_runs_are_kept_for_a_supervisor_but_not_for_ever(
             stage.agent.listeners.add(ours)
         if not runs:
             RESULTS.send(stage.launcher, Exited(0))
-            RANKS.send(stage.rank, RankEnded(0))
+            CALLS.send(stage.rank, RankEnded(0))
         for turn in range(200):
             stage.turn()
             assert turn > 3 or not stage.agent.ending

@@ -194,7 +194,6 @@ def test_a_journal_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     for fact in JournalReader(str(tmp_path)).news():
         seen.learn(fact)
     assert seen.agent == (7, "5@boot")
-    assert seen.unset_limits == {"CPU"}
     host = seen.hosts["x"]
     assert (host.machine, host.trouble, host.memory_limit_hit) == ("", "silent", True)
     rank = seen.ranks[0]

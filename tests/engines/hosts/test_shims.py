@@ -12,7 +12,7 @@ import pytest
 
 import oarsman
 from oarsman.engines.hosts.core import host_specs, installed_mpi, process, shims
-from oarsman.engines.hosts.core.messages import RANKS, RankEnded, RankStarted
+from oarsman.engines.hosts.core.messages import CALLS, RankEnded, RankStarted
 from oarsman.engines.hosts.core.shims import mpirun, rank, ssh
 from oarsman.job.mpi import Family
 from oarsman.text.sentence import Text
@@ -168,13 +168,13 @@ def test_a_dead_process_is_not_alive() -> None:
 def test_a_rank_says_what_messages_would_say() -> None:
     who = rank.Who(3, 4, 1, 2, "a-worker-1")
     started = rank.rank_started(who, 2, "17", True)
-    assert RANKS.decode(started.encode()) == RankStarted(3, 4, 1, "a-worker-1", 2, "17", True)
+    assert CALLS.decode(started.encode()) == RankStarted(3, 4, 1, "a-worker-1", 2, "17", True)
     for end in (
         RankEnded(0, None, []),
         RankEnded(137, 9, ['"quoted" \\ \x1b[1m', "\N{SNOWMAN}\ufffd"], "", 17.25),
         RankEnded(74, None, ["x"], Text("its log could not be written: {why}", why="full"), 1.5),
     ):
-        said = RANKS.decode(rank.rank_ended(*end).encode())
+        said = CALLS.decode(rank.rank_ended(*end).encode())
         assert said == end
         assert type(cast(RankEnded, said).reason) is type(end.reason)
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from oarsman.engines.kube.client import AlreadyExists, ApiError, Conflict, ListPage, NotFound, Resource, WatchChange
+from oarsman.engines.kube.client import AlreadyExists, ApiError, Conflict, Listed, NotFound, Resource, WatchChange
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.client.codec import decode
 
@@ -163,9 +163,9 @@ class MemoryKube:
 
     async def pages(
         self, resource: Resource, namespace: str | None = None, *, labels: str = "", view: Any = dict, **_: Any
-    ) -> AsyncGenerator[ListPage[Any], None]:
+    ) -> AsyncGenerator[Listed[Any], None]:
         found = [_shown(o, view) for o in self._all(resource, namespace) if _selected(o, labels)]
-        yield ListPage(found, str(self._version), first=True)
+        yield Listed(found, str(self._version), first=True)
 
     async def watch(
         self,

@@ -12,8 +12,9 @@ from cluster.cluster import Cluster
 
 from oarsman.engines.kube.client import AlreadyExists, Forbidden, Kube, NotFound, Unavailable, load_access
 from oarsman.engines.kube.client.errors import ApiError
-from oarsman.engines.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
+from oarsman.engines.kube.events import EventRecorder, ObjectRef
 
+NORMAL, WARNING = "Normal", "Warning"
 JOB = ObjectRef(api_version="kubeflow.org/v2beta1", kind="MPIJob", namespace="ns", name="pi", uid="u-1")
 
 

@@ -216,7 +216,6 @@ def test_the_first_one_leads_at_once_and_writes_a_proper_record() -> None:
         await one.led.wait()
         assert now() < 1
         assert one.election.leading
-        assert one.election.holder == "one"
         assert re.fullmatch(r"2026-01-01T00:00:00\.\d{6}Z", server.spec["renewTime"])
         assert server.spec["leaseDurationSeconds"] == 15
         assert server.spec["leaseTransitions"] == 0
@@ -253,7 +252,7 @@ def test_a_released_lease_is_taken_over_within_the_pause() -> None:
         two = party("two", server).start()
         await asyncio.sleep(30)
         assert not two.led.is_set()
-        assert two.election.holder == "one"
+        assert not two.election.leading
         await one.stop()
         assert server.holder == ""
         released = now()

@@ -55,15 +55,6 @@ class KubeEngine:
         self._conflicts: dict[str, tuple[Resource, str, str]] = {}  # uid of a job -> an object that is in its way
         self._refusals: dict[str, tuple[int, str]] = {}  # uid of a job -> generation, what the server finds wrong
         self._released: set[str] = set()  # uids of jobs whose PodGroup was taken away
-        self._apply: dict[type[actions.Action], Callable[[Assignment, Any], Awaitable[None]]] = {
-            actions.Prepare: self._prepare,
-            actions.PublishHosts: self._publish,
-            actions.CreateWorker: self._create_worker,
-            actions.DeleteWorker: self._delete_worker,
-            actions.CreateLauncher: self._create_launcher,
-            actions.DeleteLauncher: self._delete_launcher,
-            actions.Dismantle: self._dismantle,
-        }
 
     # -- the engine's contract ----------------------------------------------------------------------
     async def start(self, notify: Callable[[str], None]) -> None:
@@ -98,7 +89,25 @@ class KubeEngine:
         return observe(job, replace(seen, barrier_says=said)) if said else seen_now
 
     async def apply(self, assignment: Assignment, action: actions.Action) -> None:
-        await self._apply[type(action)](assignment, action)
+        job = assignment.job
+        match action:
+            case actions.Prepare():
+                await self._prepare(job)
+            case actions.PublishHosts(hosts):
+                await self._publish(job, hosts)
+            case actions.CreateWorker(index):
+                await self._create_pod(job, worker(job, index, self._options, self._preparation(job)))
+            case actions.DeleteWorker(index):
+                pod = self._own(self._caches.pods.get(job.namespace, job.worker_host(index)), job)
+                if pod is not None:
+                    await self._delete_pod(pod)
+                await self._release_gang(assignment)
+            case actions.CreateLauncher(attempt):
+                await self._create_launcher(job, attempt)
+            case actions.DeleteLauncher():
+                await self._delete_launcher(assignment)
+            case actions.Dismantle():
+                await self._kube.delete(kinds.CONFIG_MAPS, config_map.name(job), job.namespace)
 
     async def forget(self, uid: str) -> None:
         """What a job had goes with its MPIJob, which owns it."""
@@ -147,14 +156,12 @@ class KubeEngine:
         if known is None:
             return None
         resource, name, what = known
-        try:
+        with contextlib.suppress(NotFound):
             found = await self._kube.get(resource, name, job.namespace, view=PartialObject)
-        except NotFound:
-            found = None
-        if found is None or self._own(found, job) is not None or found.metadata.deletion_timestamp is not None:
-            self._conflicts.pop(job.uid, None)
-            return None
-        return what
+            if self._own(found, job) is None and found.metadata.deletion_timestamp is None:
+                return what
+        self._conflicts.pop(job.uid, None)
+        return None
 
     # -- creating ---------------------------------------------------------------------------------------
     async def _obtain(self, job: Job, resource: Resource, body: Mapping[str, Any], view: type[Found]) -> Found:
@@ -194,8 +201,7 @@ class KubeEngine:
             found = await self._kube.patch(resource, body["metadata"]["name"], {part: body[part]}, job.namespace)
         return found
 
-    async def _prepare(self, assignment: Assignment, _: actions.Prepare) -> None:
-        job = assignment.job
+    async def _prepare(self, job: Job) -> None:
         wanted: list[Awaitable[Any]] = [self._ensure(job, kinds.SERVICES, service.service(job), "spec")]
         if job.transport is Transport.SSH:
             wanted += [self._keys(job, shard) for shard in secret.shards(job)]
@@ -238,21 +244,20 @@ class KubeEngine:
         if gang.differs(wanted, found):
             await self._kube.patch(resource, job.name, gang.correction(wanted, found), job.namespace)
 
-    async def _publish(self, assignment: Assignment, action: actions.PublishHosts) -> None:
-        job = assignment.job
+    async def _publish(self, job: Job, hosts: tuple[str, ...]) -> None:
         name = config_map.name(job)
         known = self._caches.config_maps.get(job.namespace, name)
         if known is None:
-            first = config_map.config_map(job, action.hosts, self._options, self._caches.preparation(job))
+            first = config_map.config_map(job, hosts, self._options, self._caches.preparation(job))
             known = await self._obtain(job, kinds.CONFIG_MAPS, first, views.ConfigMap)
         self._check_own(job, kinds.CONFIG_MAPS, known)
-        wanted = config_map.config_map(job, action.hosts, self._options, recorded(known.data))
+        wanted = config_map.config_map(job, hosts, self._options, recorded(known.data))
         before = config_map.published(known.data)
         if known.data != wanted["data"]:
             known = await self._kube.patch(
                 kinds.CONFIG_MAPS, name, {"data": wanted["data"]}, job.namespace, view=views.ConfigMap
             )
-            await self._refresh_mounted_hosts(job, known, fewer=bool(set(before) - set(action.hosts)))
+            await self._refresh_mounted_hosts(job, known, fewer=bool(set(before) - set(hosts)))
         self._caches.config_maps.put(known)
 
     async def _refresh_mounted_hosts(self, job: Job, config: views.ConfigMap, *, fewer: bool) -> None:
@@ -269,19 +274,14 @@ class KubeEngine:
         if fewer and pod.status.phase == "Running":
             await asyncio.sleep(_KUBELET_PAUSE)  # whoever reads the list must not find a host that is already going
 
-    async def _create_worker(self, assignment: Assignment, action: actions.CreateWorker) -> None:
-        job = assignment.job
-        await self._create_pod(job, worker(job, action.index, self._options, self._preparation(job)))
-
-    async def _create_launcher(self, assignment: Assignment, action: actions.CreateLauncher) -> None:
-        job = assignment.job
-        body = launcher(job, action.attempt, self._options, self._preparation(job))
+    async def _create_launcher(self, job: Job, attempt: int) -> None:
+        body = launcher(job, attempt, self._options, self._preparation(job))
         if job.launcher_kind is LauncherKind.POD:
             await self._create_pod(job, body)
             return
         found = await self._obtain(job, kinds.JOBS, body, views.BatchJob)
         self._caches.jobs.put(found)
-        if found.metadata.annotations.get(names.ANNOTATION_ATTEMPT) != str(action.attempt):
+        if found.metadata.annotations.get(names.ANNOTATION_ATTEMPT) != str(attempt):
             raise RetryableError(Text("{name} of an earlier attempt is still going away", name=job.launcher_host))
 
     async def _create_pod(self, job: Job, body: Mapping[str, Any]) -> None:
@@ -292,14 +292,7 @@ class KubeEngine:
             raise RetryableError(Text("{name} is still going away", name=found.metadata.name))
 
     # -- deleting ---------------------------------------------------------------------------------------
-    async def _delete_worker(self, assignment: Assignment, action: actions.DeleteWorker) -> None:
-        job = assignment.job
-        pod = self._own(self._caches.pods.get(job.namespace, job.worker_host(action.index)), job)
-        if pod is not None:
-            await self._delete_pod(pod)
-        await self._release_gang(assignment)
-
-    async def _delete_launcher(self, assignment: Assignment, action: actions.DeleteLauncher) -> None:
+    async def _delete_launcher(self, assignment: Assignment) -> None:
         job = assignment.job
         pods = self._caches.pods_of(job)
         found = self._launcher_job(job)
@@ -311,14 +304,10 @@ class KubeEngine:
                 kept = await self._retire(job, pod, pods)
             await self._kube.delete(kinds.JOBS, found.metadata.name, job.namespace, uid=found.metadata.uid)
             self._caches.jobs.drop(job.namespace, found.metadata.name, found.metadata.uid)
-        if pod is not None and (over or found is None or not kept):
-            await self._delete_pod(pod)
-        stray = left_over(job, pods) if found is None else None
-        if stray is not None:
-            await self._delete_pod(stray)
-        if over:
-            for old in retired(job, pods):
-                await self._delete_pod(old)
+        going = [None if kept else pod, left_over(job, pods) if found is None else None]
+        going += retired(job, pods) if over else []
+        for each in filter(None, going):
+            await self._delete_pod(each)
         await self._release_gang(assignment)
 
     async def _counted(self, job: Job) -> bool:
@@ -340,7 +329,7 @@ class KubeEngine:
         except NotFound:
             return False
         self._caches.pods.put(kept)
-        for old in retired(job, pods)[: -_RETIRED_KEPT or None]:
+        for old in retired(job, pods)[:-_RETIRED_KEPT]:
             await self._delete_pod(old)
         return True
 
@@ -356,16 +345,10 @@ class KubeEngine:
         if not chosen or job.uid in self._released or not (assignment.status.finished or job.run_policy.suspend):
             return
         self._released.add(job.uid)
-        try:
+        with contextlib.suppress(NotFound):
             found = await self._kube.get(gang.resource(chosen), job.name, job.namespace, view=PartialObject)
-        except NotFound:
-            return
-        if self._own(found, job) is not None:
-            await self._kube.delete(gang.resource(chosen), job.name, job.namespace, uid=found.metadata.uid)
-
-    async def _dismantle(self, assignment: Assignment, _: actions.Dismantle) -> None:
-        job = assignment.job
-        await self._kube.delete(kinds.CONFIG_MAPS, config_map.name(job), job.namespace)
+            if self._own(found, job) is not None:
+                await self._kube.delete(gang.resource(chosen), job.name, job.namespace, uid=found.metadata.uid)
 
 
 def _ended(pod: views.Pod) -> bool:

@@ -17,10 +17,11 @@ from oarsman.engines.kube.client import Kube
 from oarsman.engines.kube.client.errors import AlreadyExists, Forbidden, NotFound
 from oarsman.engines.kube.client.resources import EVENTS
 from oarsman.errors import OarsmanError
+from oarsman.text.sentence import cut
 
 log = logging.getLogger("oarsman.events")
 
-NORMAL, WARNING = "Normal", "Warning"
+
 _REMEMBERED = 4096  # events that can still be counted up
 _SAME_WITHIN = 600.0  # seconds after which the same thing is news again
 _LONGEST_MESSAGE = 1024
@@ -31,8 +32,6 @@ _ATTEMPTS = 3
 
 
 class ObjectRef(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What an event is about."""
-
     api_version: str
     kind: str
     name: str
@@ -67,15 +66,14 @@ class EventRecorder:
 
     async def record(self, involved: ObjectRef, type: str, reason: str, message: str) -> None:
         """Write an event, or count one up that was written in the last minutes. Never raises."""
-        if len(message) > _LONGEST_MESSAGE:
-            message = message[: _LONGEST_MESSAGE - 3] + "..."
-        reason = reason[:_LONGEST_REASON]
+        message, reason = cut(message, _LONGEST_MESSAGE), reason[:_LONGEST_REASON]
         known = self._remember((involved.kind, involved.namespace, involved.name, involved.uid, type, reason, message))
+        event = {"involvedObject": msgspec.to_builtins(involved), "type": type, "reason": reason, "message": message}
         try:
             async with known.turn:
                 if known.name and self.clock() - known.at < _SAME_WITHIN and await self._count_up(involved, known):
                     return
-                await self._create(involved, known, type, reason, message)
+                await self._create(involved, known, event)
         except Forbidden as error:
             if not self._forbidden:
                 log.warning("events cannot be written, which is not said again: %s", error)
@@ -101,37 +99,28 @@ class EventRecorder:
         known.at = self.clock()
         return True
 
-    async def _create(self, involved: ObjectRef, known: _KnownEvent, type: str, reason: str, message: str) -> None:
+    async def _create(self, involved: ObjectRef, known: _KnownEvent, event: dict[str, Any]) -> None:
         for attempt in range(_ATTEMPTS):
             moment = self._last_ns = max(self.time_ns(), self._last_ns + 1)  # once: a clock may be coarse, or set back
             name = f"{involved.name[: _LONGEST_NAME - 17].rstrip('.-')}.{moment:x}"
+            body = {
+                "apiVersion": EVENTS.api_version,
+                "kind": EVENTS.kind,
+                "metadata": {"name": name, "namespace": _place(involved)},
+                **event,
+                "count": 1,
+                **dict.fromkeys(("firstTimestamp", "lastTimestamp"), _rfc3339(moment)),
+                "source": {"component": self.component} | ({"host": self.instance} if self.instance else {}),
+                "reportingComponent": self.component,
+                "reportingInstance": self.instance,
+            }
             try:
-                await self.kube.create(EVENTS, self._event(involved, name, moment, type, reason, message))
+                await self.kube.create(EVENTS, body)
                 break
             except AlreadyExists:  # somebody else has written about the same object in the same nanosecond
                 if attempt == _ATTEMPTS - 1:
                     raise
         known.name, known.count, known.at = name, 1, self.clock()
-
-    def _event(
-        self, involved: ObjectRef, name: str, moment: int, type: str, reason: str, message: str
-    ) -> dict[str, Any]:
-        happened = _rfc3339(moment)
-        return {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
-            "metadata": {"name": name, "namespace": _place(involved)},
-            "involvedObject": msgspec.to_builtins(involved),
-            "type": type,
-            "reason": reason,
-            "message": message,
-            "count": 1,
-            "firstTimestamp": happened,
-            "lastTimestamp": happened,
-            "source": {"component": self.component} | ({"host": self.instance} if self.instance else {}),
-            "reportingComponent": self.component,
-            "reportingInstance": self.instance,
-        }
 
 
 def _place(involved: ObjectRef) -> str:

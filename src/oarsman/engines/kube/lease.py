@@ -90,11 +90,6 @@ class Election:
             return None
         return self.clock() - self.last_renewed
 
-    @property
-    def holder(self) -> str:
-        """Who leads as far as we know; empty: nobody."""
-        return self.identity if self.leading else _holder(self._seen)
-
     # -- the term --------------------------------------------------------------------------------------
     async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Wait for the lease, lead, and give it back when `lead` has ended. LeadershipLost if it cannot be kept.

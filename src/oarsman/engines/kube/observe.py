@@ -34,8 +34,6 @@ _OWN_WORDS: Final = "oarsman: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobObjects:
-    """What there is of one job."""
-
     status: Status
     pods: Collection[views.Pod] = ()
     launcher_job: views.BatchJob | None = None

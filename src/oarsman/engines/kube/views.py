@@ -43,7 +43,6 @@ class State(_View, frozen=True):
 
 class ContainerStatus(_View, frozen=True):
     name: str = ""
-    ready: bool = False
     state: State = State()
 
 
@@ -59,7 +58,7 @@ class PodStatus(_View, frozen=True):
     phase: str = "Pending"
     reason: str = ""
     message: str = ""
-    start_time: datetime | None = None
+
     conditions: list[ObjectCondition] = []
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []

@@ -34,20 +34,20 @@ def pairs(words: list[str]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def test_an_ssh_that_ends_before_it_is_told_anything_is_heard_all_the_same(
-    new_loop: Callable[[], asyncio.AbstractEventLoop],
+    new_loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a busy machine, where a host may refuse before the script is on its way."""
+    begin = client.begin
 
-    async def told_too_late() -> tuple[str, str]:
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            "sh", "-c", "echo refused >&2", stdin=pipe, stdout=pipe, stderr=pipe
-        )
+    async def begun_and_ended(*words: str, **options: Any) -> asyncio.subprocess.Process:
+        process = await begin(*words, **options)
         await process.wait()
-        return await client._converse(process, b"a script")
+        return process
 
+    monkeypatch.setattr(client, "begin", begun_and_ended)
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        assert runner.run(told_too_late()) == ("", "refused\n")
+        told_too_late = client.outcome("sh", "-c", "echo refused >&2", text="a script", patience=None)
+        assert runner.run(told_too_late) == (0, "", "refused\n")
 
 
 # -- words ----------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def run(by: Ssh, script: str = "echo hello", timeout: float = 60) -> Answer:
 def test_the_script_comes_to_a_shell_on_its_standard_input(tmp_path: Path) -> None:
     answer = run(pretend(tmp_path, 'for last; do :; done; exec "$last"'), "echo $((6 * 7)); echo bad >&2; exit 3")
     assert answer == Answer(3, "42\n", "bad\n")
-    assert not answer.good
+    assert answer.code
 
 
 def test_output_is_bounded_and_its_rest_does_not_block(tmp_path: Path) -> None:
@@ -408,7 +408,7 @@ def test_commands_go_over_the_socket_of_a_connection_that_is_held(rack: Rack, tm
         try:
             assert await master.stdout.readline() == b"held\n"
             with rack[0].faults.key_not_admitted():  # nobody new could log in
-                return await by.run(node, "echo $HOME", timeout=60, control=socket)
+                return await by.run(node, "echo $HOME", timeout=60, options=[f"ControlPath={socket}"])
         finally:
             master.stdin.close()
             await master.wait()

@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oarsman.engines.hosts.ssh.code.tree import is_ignored, read_patterns
+from oarsman.engines.hosts.ssh.code.tree import _Pattern, deciding, read_patterns
+
+
+def is_ignored(path: str, is_folder: bool, patterns: list[_Pattern]) -> bool:
+    found = deciding(path, is_folder, patterns)
+    return found is not None and not found.takes_back
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_tree_says_of_each_path_what_a_copy_needs(tmp_path: Path) -> None:
         TreeEntry("empty", Kind.FOLDER),
         TreeEntry("run.sh", Kind.FILE, 2, LONG_AGO, executable=True),
     )
-    assert plan_copy(tmp_path).bytes == 4
+    assert sum(entry.size for entry in plan_copy(tmp_path).entries) == 4
 
 
 def test_links_that_lead_out_are_not_followed(tmp_path: Path) -> None:
@@ -179,32 +179,35 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("name", "limit", "said"),
     [
         (
-            {"limit_bytes": 3 << 20},
+            "LIMIT_BYTES",
+            3 << 20,
             "6.1 MiB; at most 3.0 MiB are copied. Largest: data/ (5.0 MiB), big (1.0 MiB), many/ (0.1 MiB)",
         ),
-        ({"limit_files": 5}, "14 files and folders; at most 5 are copied. Largest: many/ (11), data/ (2), big (1)"),
+        ("LIMIT_FILES", 5, "14 files and folders; at most 5 are copied. Largest: many/ (11), data/ (2), big (1)"),
     ],
 )
 def test_of_a_folder_that_is_too_large_the_largest_parts_are_named_and_three_ways_out(
-    tmp_path: Path, limits: dict[str, int], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int, said: str
 ) -> None:
+    monkeypatch.setattr(f"oarsman.engines.hosts.ssh.code.tree.{name}", limit)
     write(tmp_path, "data/set", text="x" * (5 << 20))
     write(tmp_path, "big", text="x" * (1 << 20))
     write(tmp_path, *(f"many/{number}" for number in range(10)), text="x" * 10_000)
     with pytest.raises(UserError) as raised:
-        plan_copy(tmp_path, **limits)
+        plan_copy(tmp_path)
     assert said in raised.value.message
     for way in (".oarsmanignore", "oarsman.dev/code: none", "'shared' in the inventory"):
         assert way in str(raised.value.hint)
 
 
-def test_a_huge_folder_is_not_looked_through_to_its_end(tmp_path: Path) -> None:
+def test_a_huge_folder_is_not_looked_through_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oarsman.engines.hosts.ssh.code.tree.LIMIT_FILES", 2)
     write(tmp_path, *(f"{number:03}" for number in range(100)))
     with pytest.raises(UserError, match="11 files and folders or more; at most 2 are copied"):
-        plan_copy(tmp_path, limit_files=2)
+        plan_copy(tmp_path)
 
 
 # -- what a copy needs -------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from cluster.world import PATIENCE
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.code import copy as copy_module
-from oarsman.engines.hosts.ssh.code.copy import Copied, copy, dropping, is_shared, plan_copy, remote_folder
+from oarsman.engines.hosts.ssh.code.copy import Copied, copy, is_shared, plan_copy, remote_folder, script
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.errors import OarsmanError, RetryableError, UserError
 
@@ -83,7 +83,7 @@ class Place:
 
     def drop(self, job: str) -> int:
         words = self.ssh.argv(HERE, scripts.RECEIVER)
-        return subprocess.run(words, input=dropping(str(self.folder), job, PATIENCE), check=False).returncode
+        return subprocess.run(words, input=script(str(self.folder), job, PATIENCE, drop=True), check=False).returncode
 
     @property
     def beside(self) -> set[str]:

@@ -70,13 +70,16 @@ def test_the_code_runs_there_as_the_user(rack: Rack, code: Path) -> None:
 
 
 def test_a_copy_goes_over_a_connection_that_is_open(rack: Rack, code: Path) -> None:
-    ssh, host, control = ssh_of(rack), SshHost(name="node1"), str(rack.folder / "control")
+    host, control = SshHost(name="node1"), str(rack.folder / "control")
+    config = rack.folder / "config-with-control"
+    config.write_text(f"ControlPath {control}\n{rack.ssh_config.read_text()}")
+    ssh = Ssh(Inventory(file=rack.folder / "hosts", hosts=(), ssh_config=str(config)))
     words = ssh.argv(host, "echo up; cat", control=control, master=True)
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as master:
         assert master.stdout
         assert master.stdout.readline() == b"up\n"
         rack[0].faults.closed_port()
-        assert asyncio.run(copy(ssh, host, plan_copy(code), TARGET, timeout=PATIENCE, control=control)).files
+        assert asyncio.run(copy(ssh, host, plan_copy(code), TARGET, timeout=PATIENCE)).files
         assert contents(rack[0].path(TARGET)) == contents(code)
         with pytest.raises(RetryableError, match=r"node1.*: nothing listens on port 22"):
             asyncio.run(bring(rack, code, rack[0]))

@@ -355,7 +355,7 @@ def ask(rack: Rack, host: Host, **fields: str) -> HostFacts:
     ssh = Ssh(Inventory(file=rack.folder / "hosts.yaml", hosts=(), ssh_config=str(rack.ssh_config)))
     there = SshHost(name=host.name, **fields)  # type: ignore[arg-type]
     reply = asyncio.run(ssh.run(there, probe.script(there, patience=PATIENCE), timeout=120))
-    assert reply.good, reply
+    assert reply.code == 0, reply
     return probe.parse(reply.out)
 
 

@@ -58,6 +58,6 @@ def test_an_agent_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeyp
     monkeypatch.setattr(login, "_PATIENCE", 1.0)
     (tmp_path / "id").write_text("locked")
     (tmp_path / "id.pub").write_text("ssh-ed25519 AAAA me\n")
-    way = Way("node1", 22, "me", "node1", (), (tmp_path / "id",), indirect=False)
+    way = Way("node1", "me", "node1", (), (tmp_path / "id",), indirect=False)
     assert asyncio.run(opening_key(way, tmp_path, None)).public == ""
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()

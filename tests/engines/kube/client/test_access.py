@@ -79,7 +79,7 @@ async def test_the_file_named_comes_before_all_others(write: Any, tmp_path: Path
     assert load_access(environ=environ).server == "https://other"
     found = load_access(kubeconfig=named, environ=environ)
     assert (found.server, found.namespace, found.context, found.source) == ("https://named", "n", "one", str(named))
-    assert await found.headers() == {"Authorization": "Bearer t"}
+    assert await found.credentials.headers() == {"Authorization": "Bearer t"}
 
 
 async def test_in_a_pod_the_service_account_comes_before_the_home(write: Any, tmp_path: Path, pod_here: Path) -> None:
@@ -87,7 +87,7 @@ async def test_in_a_pod_the_service_account_comes_before_the_home(write: Any, tm
     found = load_access(environ={"HOME": str(tmp_path), **IN_POD})
     assert (found.server, found.namespace) == ("https://10.96.0.1:6443", "team")
     assert found.source == "the service account of this pod"
-    assert await found.headers() == {"Authorization": "Bearer from-the-pod"}
+    assert await found.credentials.headers() == {"Authorization": "Bearer from-the-pod"}
     assert load_access(environ={"HOME": str(tmp_path)}).server == "https://home"
     assert load_access(environ={"HOME": str(tmp_path), **IN_POD}, context="one").server == "https://home"
 
@@ -96,7 +96,7 @@ async def test_in_a_pod_without_a_token_somebody_elses_counts(pod_here: Path) ->
     (pod_here / "token").unlink()
     found = load_access(environ={"HOME": "/nowhere", **IN_POD}, token="of-a-user")
     assert (found.server, found.namespace) == ("https://10.96.0.1:6443", "team")
-    assert await found.headers() == {"Authorization": "Bearer of-a-user"}
+    assert await found.credentials.headers() == {"Authorization": "Bearer of-a-user"}
 
 
 def test_an_address_of_six_has_brackets(pod_here: Path) -> None:
@@ -161,20 +161,21 @@ def test_a_kubeconfig_that_is_not_there_is_named() -> None:
 async def test_tokens_and_passwords_are_sent_and_not_shown(write: Any) -> None:
     with_token = load_access(kubeconfig=write("config", config(user={"token": "hush"})))
     with_password = load_access(kubeconfig=write("config", config(user={"username": "me", "password": "hush"})))
-    assert await with_token.headers() == {"Authorization": "Bearer hush"}
-    assert await with_password.headers() == {"Authorization": "Basic " + base64.b64encode(b"me:hush").decode()}
+    assert await with_token.credentials.headers() == {"Authorization": "Bearer hush"}
+    basic = "Basic " + base64.b64encode(b"me:hush").decode()
+    assert await with_password.credentials.headers() == {"Authorization": basic}
     assert "hush" not in repr(with_token) + repr(with_password)
 
 
 async def test_a_token_file_is_read_again_when_it_changes(write: Any) -> None:
     token = write("keys/token", "first")
     found = load_access(kubeconfig=write("config", config(user={"tokenFile": "keys/token"})))
-    assert await found.headers() == {"Authorization": "Bearer first"}
+    assert await found.credentials.headers() == {"Authorization": "Bearer first"}
     new = write("keys/new", "second")
     new.replace(token)  # as Kubernetes does: never a moment without
-    assert await found.headers() == {"Authorization": "Bearer second"}
+    assert await found.credentials.headers() == {"Authorization": "Bearer second"}
     token.unlink()
-    assert await found.headers() == {"Authorization": "Bearer second"}
+    assert await found.credentials.headers() == {"Authorization": "Bearer second"}
 
 
 async def test_one_can_act_as_another(write: Any) -> None:
@@ -218,16 +219,16 @@ def plugin(write: Any, tmp_path: Path, server: str = "https://10.0.0.1", **statu
 async def test_a_credential_program_is_asked_once_while_its_answer_is_good(write: Any, tmp_path: Path) -> None:
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
     found = load_access(kubeconfig=plugin(write, tmp_path, expirationTimestamp=tomorrow))
-    assert await found.headers() == {"Authorization": "Bearer token-x-1"}
-    assert await found.headers() == {"Authorization": "Bearer token-x-1"}
-    assert await found.headers(renew=True) == {"Authorization": "Bearer token-x-2"}
+    assert await found.credentials.headers() == {"Authorization": "Bearer token-x-1"}
+    assert await found.credentials.headers() == {"Authorization": "Bearer token-x-1"}
+    assert await found.credentials.headers(renew=True) == {"Authorization": "Bearer token-x-2"}
 
 
 async def test_a_credential_program_is_asked_again_before_its_answer_expires(write: Any, tmp_path: Path) -> None:
     soon = (datetime.now(UTC) + timedelta(seconds=5)).isoformat()
     found = load_access(kubeconfig=plugin(write, tmp_path, expirationTimestamp=soon))
-    assert await found.headers() == {"Authorization": "Bearer token-x-1"}
-    assert await found.headers() == {"Authorization": "Bearer token-x-2"}
+    assert await found.credentials.headers() == {"Authorization": "Bearer token-x-1"}
+    assert await found.credentials.headers() == {"Authorization": "Bearer token-x-2"}
 
 
 @pytest.mark.parametrize(
@@ -245,7 +246,7 @@ async def test_a_credential_program_that_fails_is_named(write: Any, script: str 
     user = {"exec": {"command": "./plugin", "installHint": "get it from the shelf", "interactiveMode": "Never"}}
     found = load_access(kubeconfig=write("config", config(user=user)))
     with pytest.raises(AccessError, match=message) as caught:
-        await found.headers()
+        await found.credentials.headers()
     if script is None:
         assert caught.value.hint == "get it from the shelf"
 

@@ -112,12 +112,15 @@ async def test_what_is_invalid_is_refused_with_the_field_that_is_wrong(api: Clus
         assert await kube.list(CONFIG_MAPS, api_namespace, labels="test=yes") == []
 
 
-async def test_collections_are_listed_in_pages_and_by_label(api: Cluster, api_namespace: str) -> None:
+async def test_collections_are_listed_in_pages_and_by_label(
+    api: Cluster, api_namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oarsman.engines.kube.client.kube.PAGE_SIZE", 3)
     async with kube_of(api) as kube:
         for number in range(7):
             labels = {"test": "yes", "parity": "odd" if number % 2 else "even"}
             await kube.create(CONFIG_MAPS, config_map(f"a{number}", labels), api_namespace)
-        sizes = [len(page.items) async for page in kube.pages(CONFIG_MAPS, api_namespace, labels="test=yes", size=3)]
+        sizes = [len(page.items) async for page in kube.pages(CONFIG_MAPS, api_namespace, labels="test=yes")]
         assert sizes == [3, 3, 1]
         assert len(await kube.list(CONFIG_MAPS, api_namespace, labels="test,parity=even", view=PartialObject)) == 4
 

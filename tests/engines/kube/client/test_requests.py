@@ -178,21 +178,24 @@ async def test_deleting_what_is_gone_or_what_has_a_successor_is_no_error() -> No
 async def test_a_list_comes_in_pages() -> None:
     pages = (listing(pod("a", 1), version=9, more="next"), listing(pod("b", 2), version=9))
     async with fake(*pages) as (server, kube):
-        found = await kube.list(PODS, "default", size=1, view=PartialObject)
+        found = await kube.list(PODS, "default", view=PartialObject)
         assert [one.metadata.name for one in found] == ["a", "b"]
-        assert [dict(request.query) for request in server.seen] == [{"limit": "1"}, {"limit": "1", "continue": "next"}]
+        assert [dict(request.query) for request in server.seen] == [
+            {"limit": "500"},
+            {"limit": "500", "continue": "next"},
+        ]
 
 
 async def test_a_list_whose_place_the_server_forgot_starts_over() -> None:
     pages = (listing(pod("old", 1), more="next"), refuse(410, "Expired"), listing(pod("new", 2)))
     async with fake(*pages) as (_, kube):
-        assert [one.metadata.name for one in await kube.list(PODS, size=1, view=PartialObject)] == ["new"]
+        assert [one.metadata.name for one in await kube.list(PODS, view=PartialObject)] == ["new"]
 
 
 async def test_a_list_that_cannot_be_had_in_pages_is_taken_whole() -> None:
     begun, forgotten = listing(pod("old", 1), more="next"), refuse(410, "Expired")
     async with fake(begun, forgotten, begun, forgotten, listing(pod("new", 2))) as (server, kube):
-        assert [one.metadata.name for one in await kube.list(PODS, size=1, view=PartialObject)] == ["new"]
+        assert [one.metadata.name for one in await kube.list(PODS, view=PartialObject)] == ["new"]
         assert "limit" not in server.seen[-1].query
 
 

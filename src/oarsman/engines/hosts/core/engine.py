@@ -72,8 +72,6 @@ class Transport(Protocol):
 
 
 class Watched:
-    """One job as this engine knows it."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.reader = JournalReader(str(folder))
@@ -305,12 +303,10 @@ class HostsEngine:
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
                 reader, writer = await asyncio.open_unix_connection(self._run_folder(job.uid) / job_agent.CONTROL)
-                try:
+                with contextlib.closing(writer):
                     writer.write(messages.CALLS.encode(order))
                     await writer.drain()
                     answer = await _receive(reader)
-                finally:
-                    writer.close()
         except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
             raise RetryableError(Text("the job agent does not answer ({why})", why=f"{error!r}")) from error
         if isinstance(answer, messages.Failed):

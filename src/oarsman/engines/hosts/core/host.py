@@ -173,6 +173,12 @@ def serve(selector: selectors.BaseSelector, patience: float | None) -> None:
             key.data(key.fileobj)
 
 
+def unwatch(selector: selectors.BaseSelector, thing: Any) -> None:
+    """Whether it was watched or not, and if it is closed already."""
+    with contextlib.suppress(KeyError, ValueError):
+        selector.unregister(thing)
+
+
 @dataclass(kw_only=True)
 class Host(ABC, Generic[C]):
     name: str
@@ -236,8 +242,7 @@ class Host(ABC, Generic[C]):
 
     def _hang_up(self, caller: socket.socket) -> None:
         """The caller is gone: like a closed ssh connection, its command ends too."""
-        with contextlib.suppress(KeyError, ValueError):
-            self.selector.unregister(caller)
+        unwatch(self.selector, caller)
         caller.close()
         for command in self._of(caller):
             self._signal(command, signal.SIGTERM)

@@ -72,9 +72,6 @@ class HostSpecs(ABC):
         """For paths below which MPI makes sockets, whose paths must not be long."""
         return "l" if self.is_launcher(member) else str(self._index(member))
 
-    def _role(self, member: str) -> Role:
-        return role_of(self.job, member)
-
     def _launcher_argv(self) -> list[str]:
         job = self.job
         known = self.given_to(job.launcher_host)
@@ -105,7 +102,7 @@ class HostSpecs(ABC):
         ours = self._ours(member)
         result = {**self._users(member), **ours}
         fields = self._fields(member)
-        for variable in self._role(member).container.env:
+        for variable in role_of(self.job, member).container.env:
             if variable.field_path is not None:
                 result[variable.name] = fields[variable.name]
             else:
@@ -114,7 +111,7 @@ class HostSpecs(ABC):
 
     def _fields(self, member: str) -> dict[str, str]:
         """What the template says in fields of the pod."""
-        role = self._role(member)
+        role = role_of(self.job, member)
         wanted = {each.name: each.field_path for each in role.container.env if each.field_path is not None}
         if not wanted:
             return {}

@@ -60,13 +60,9 @@ def choose(job: Job, environment: Mapping[str, str], folder: Path) -> FoundMpi |
         if found is not None or not (os.access(path, os.X_OK) or job.path_is_of_image) or wanted:
             return found
         # A script of somebody's own in place of mpirun says nothing of what it calls.
-    implementation = BY_NAME.get(wanted.lower()) if wanted else job.implementation
-    if not wanted and not job.implementation_stated:
-        implementation = None
-    candidates = find_all(environment)
-    if implementation is not None:
-        candidates = [mpi for mpi in candidates if mpi.family.implementation is implementation]
-    return candidates[0] if candidates else None
+    stated = job.implementation if job.implementation_stated else None
+    kind = BY_NAME.get(wanted.lower()) if wanted else stated
+    return next((mpi for mpi in find_all(environment) if kind in (None, mpi.family.implementation)), None)
 
 
 def _at(path: str) -> FoundMpi | None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oarsman.engines.hosts.core import journal, log_lines, messages, process
-from oarsman.engines.hosts.core.host import HostNetwork, Hosts, RunningHost, serve
+from oarsman.engines.hosts.core.host import HostNetwork, Hosts, RunningHost, serve, unwatch
 from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
 from oarsman.engines.hosts.core.journal import Fact, Journal
 from oarsman.engines.hosts.core.launcher import Launcher, Rank, Ranks
@@ -238,8 +238,7 @@ class JobAgent:
             self._hear(host)
         del self.hosts[host.name]
         self._settle()
-        with contextlib.suppress(KeyError, ValueError):
-            self.selector.unregister(host.channel)
+        unwatch(self.selector, host.channel)
         memory = host.group.out_of_memory_kills() > host.kills_seen
         if left := self.network.end_orphans(self.hosts.values()):
             pids = ", ".join(map(str, left))

@@ -83,7 +83,6 @@ class Seen:
     first_output: dict[int, datetime] = field(default_factory=dict)
     log_trouble: str = ""  # of the newest attempt
     ranks_may_fail: bool = False  # the user asked that the others go on
-    unset_limits: set[str] = field(default_factory=set)
     taken_away: dict[str, datetime] = field(default_factory=dict)  # hosts that were to go while the newest launcher ran
 
     @property
@@ -107,32 +106,28 @@ class Seen:
                 self.hosts[fact.host] = HostSeen(
                     fact.host, fact.index, fact.launcher, process, made_at=when, machine=fact.machine
                 )
-                self.unset_limits.update(fact.unset)
                 if fact.machine:
                     self.machines[fact.host] = fact.machine
-            case journal.HostUp() if fact.host in self.hosts:
-                host = self.hosts[fact.host]
+            case journal.HostUp() if host := self.hosts.get(fact.host):
                 host.up, host.trouble, host.trouble_at = True, "", None  # it may have taken several tries
-            case journal.HostTrouble() if fact.host in self.hosts:
-                host = self.hosts[fact.host]
+            case journal.HostTrouble() if host := self.hosts.get(fact.host):
                 host.trouble, host.trouble_at = fact.reason, when
                 if host.up:  # it is ended for it, which may take longer than all that follows from it
                     host.up, host.down_at = False, when
                     if host.launcher and self.launcher is not None and self.launcher.exit is None:
                         self.launcher.host_lost, self.launcher.host_lost_at = fact.reason, when
-            case journal.HostEnding() if fact.host in self.hosts:
-                self.hosts[fact.host].ending = True
+            case journal.HostEnding() if host := self.hosts.get(fact.host):
+                host.ending = True
                 if self.launcher is not None and self.launcher.exit is None:
                     self.taken_away[fact.host] = when
-            case journal.HostDown() if fact.host in self.hosts:
-                host = self.hosts[fact.host]
+            case journal.HostDown() if host := self.hosts.get(fact.host):
                 host.trouble = host.trouble or fact.reason
                 host.memory_limit_hit = fact.memory
                 host.up, host.down_at = False, host.trouble_at or when
                 runs = self.launcher is not None and self.launcher.exit is None
                 if not host.trouble or (host.launcher and runs):  # a launcher's host is judged by the launcher
                     del self.hosts[fact.host]
-            case journal.HostGone() if fact.host in self.hosts and self.hosts[fact.host].down_at is not None:
+            case journal.HostGone() if (host := self.hosts.get(fact.host)) and host.down_at is not None:
                 del self.hosts[fact.host]
             case journal.LauncherStarted():
                 self.launcher, self.log_trouble = LauncherSeen(fact.attempt, started_at=when), ""

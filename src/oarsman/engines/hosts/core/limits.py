@@ -124,13 +124,9 @@ def _amount(name: str, amount: int) -> str:
 
 def _ranges(cpus: Sequence[int]) -> str:
     """As taskset takes them: 0-3,7."""
-    groups: list[list[int]] = []
-    for cpu in cpus:
-        if groups and cpu == groups[-1][-1] + 1:
-            groups[-1].append(cpu)
-        else:
-            groups.append([cpu])
-    return ",".join(str(group[0]) if len(group) == 1 else f"{group[0]}-{group[-1]}" for group in groups)
+    from oarsman.text import units  # as above
+
+    return units.ranges(cpus).replace(" ", "")
 
 
 def _numbers() -> dict[str, int]:

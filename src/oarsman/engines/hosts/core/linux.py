@@ -123,11 +123,9 @@ def ip_command() -> str | None:
 
 def only_loopback() -> bool:
     """Whether this machine has no working network interface besides itself (a laptop on a plane, a closed sandbox)."""
-    try:
-        with open("/proc/net/route") as file:  # one line per route; none without an interface that leads anywhere
-            return len(file.readlines()) <= 1
-    except OSError:
-        return False
+    with contextlib.suppress(OSError), open("/proc/net/route") as file:
+        return len(file.readlines()) <= 1  # one line per route; none without an interface that leads anywhere
+    return False
 
 
 _TRIALS = 3

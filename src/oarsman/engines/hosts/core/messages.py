@@ -193,15 +193,6 @@ class TakeInput(NamedTuple):
 
 
 RankMessage = WorldStarted | RankStarted | FirstOutput | RankEnded | GiveInput | TakeInput
-RANK_KINDS: Mapping[str, type[RankMessage]] = {
-    "words": WorldStarted,
-    "rank": RankStarted,
-    "output": FirstOutput,
-    "exit": RankEnded,
-    "give-input": GiveInput,
-    "take-input": TakeInput,
-}
-RANKS = Codec[RankMessage](RANK_KINDS)
 
 
 # -- supervisor to job agent --------------------------------------------------------------------------------------
@@ -240,7 +231,12 @@ class Listen(NamedTuple):
 
 Order = StartHost | StopHost | StartLauncher | StopLauncher | Publish | KeepDeadline | EndJob | Listen
 _CALL_KINDS: Mapping[str, type[Order | RankMessage]] = {
-    **RANK_KINDS,
+    "words": WorldStarted,
+    "rank": RankStarted,
+    "output": FirstOutput,
+    "exit": RankEnded,
+    "give-input": GiveInput,
+    "take-input": TakeInput,
     "start-host": StartHost,
     "stop-host": StopHost,
     "start-launcher": StartLauncher,

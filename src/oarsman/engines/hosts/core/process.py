@@ -1,4 +1,4 @@
-"""Processes: how they ended, who descends from whom, and signalling nothing that is not ours.
+"""Processes: which have ended, who descends from whom, and signalling nothing that is not ours.
 
 A process is named by its pid and its start time together; a pid alone may belong to somebody else
 by the time it is signalled.
@@ -16,13 +16,6 @@ from typing import NamedTuple
 class ProcessId(NamedTuple):
     pid: int
     started: str  # kernel ticks since boot, and the boot; opaque
-
-
-def exit_of(wait_status: int) -> tuple[int, int | None]:
-    """The shell's exit number and the signal, if one ended it."""
-    if os.WIFSIGNALED(wait_status):
-        return 128 + os.WTERMSIG(wait_status), os.WTERMSIG(wait_status)
-    return os.WEXITSTATUS(wait_status), None
 
 
 def identify(pid: int) -> ProcessId | None:
@@ -123,11 +116,9 @@ def _ps(*words: str) -> str:
 
 
 def _stat(pid: int) -> list[str] | None:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()
+    return None
 
 
 def _state(pid: int) -> str:

@@ -15,7 +15,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -26,6 +26,7 @@ from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, LocalHostSpec
 from oarsman.engines.hosts.core.limits import Limits
 from oarsman.engines.hosts.core.linux import run_ip
 from oarsman.engines.hosts.core.messages import Alive, Exited, RunCommand, Up
+from oarsman.engines.hosts.core.shims import exit_of
 
 _BRIDGE = "rack0"
 _BRIDGE_ADDRESS = "10.77.0.1"
@@ -86,8 +87,10 @@ class LocalHostNetwork(HostNetwork):
         """With process numbers of its own nothing outlives a host. Otherwise its processes have come home to us."""
         known = {host.process.pid for host in hosts}
         deadline = time.monotonic() + _END_WITHIN
-        while not self.separation.processes and (left := _running_below(os.getpid(), known)):
-            if time.monotonic() >= deadline:
+        while not self.separation.processes:
+            # Those that only wait to be reaped are gone.
+            left = [pid for pid in process.descendants(os.getpid(), known) if process.identify(pid) is not None]
+            if not left or time.monotonic() >= deadline:
                 return left
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -185,11 +188,6 @@ class LocalHostNetwork(HostNetwork):
             linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
 
 
-def _running_below(root: int, without: Collection[int]) -> list[int]:
-    """Those that only wait to be reaped are gone."""
-    return [pid for pid in process.descendants(root, without) if process.identify(pid) is not None]
-
-
 @dataclass(kw_only=True)
 class LocalHost(Host[Command]):
     spec: LocalHostSpec
@@ -218,7 +216,7 @@ class LocalHost(Host[Command]):
     def _reap(self) -> None:
         for pid, status in process.ended_children():
             if pid in self.commands:
-                self._ended(self.commands[pid], Exited(*process.exit_of(status)))
+                self._ended(self.commands[pid], Exited(*exit_of(status)))
 
     def _halted(self) -> bool:
         """A halted daemon makes the whole host silent, as it would be on a network."""

@@ -16,7 +16,7 @@ from typing import ClassVar
 from oarsman import names
 from oarsman.engines.hosts.core import limits, shims
 from oarsman.engines.hosts.core.cgroups import Slices
-from oarsman.engines.hosts.core.host_specs import HostSpecs
+from oarsman.engines.hosts.core.host_specs import HostSpecs, role_of
 from oarsman.engines.hosts.core.installed_mpi import below_its_own
 from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount, Separation
 from oarsman.engines.hosts.core.limits import Limits
@@ -100,7 +100,6 @@ def wants_private_network(job: Job, separation: Separation) -> bool:
 
 
 def remarks(job: Job, separation: Separation, slices: Slices) -> list[str]:
-    """What is done differently here, each in one plain sentence."""
     notes: list[str] = []
     if image := job.launcher.container.image:
         notes.append(Text("image {image} is not pulled: the programs of this machine run", image=image))
@@ -149,10 +148,6 @@ class LocalHostSpecs(HostSpecs):
         wanted, given = self._wanted_limits, self._limits
         told = limits.told(wanted, given) if wanted is not None and given is not None else ""
         return sentences(filter(None, (told, limits.not_kept(self.job, self.slices))))
-
-    @property
-    def _cpus(self) -> int:
-        return len(self._limits.cpus) if self._limits and self._limits.cpus else capacity.cpu_count()
 
     @cached_property
     def private(self) -> bool:
@@ -214,7 +209,8 @@ class LocalHostSpecs(HostSpecs):
             given |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         if not self.separation.names:
             given["OARSMAN_PLAIN"] = "1"
-        if job.slots > self._cpus:
+        cpus = self._limits.cpus if self._limits else ()
+        if job.slots > (len(cpus) or capacity.cpu_count()):
             given["OMPI_MCA_mpi_yield_when_idle"] = "1"
         return given | self._own(member)
 
@@ -227,7 +223,7 @@ class LocalHostSpecs(HostSpecs):
         return own
 
     def _host(self, member: str) -> LocalHostSpec:
-        role = self._role(member)
+        role = role_of(self.job, member)
         container = role.container
         memory, cpus = (container.resources.limits.get(name) for name in ("memory", "cpu"))
         environment = self.given_to(member)

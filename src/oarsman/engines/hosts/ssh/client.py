@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from oarsman.backoff import Backoff
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT, Trouble, trouble
+from oarsman.portal import running
 
 __all__ = ["AT_ONCE", "Answer", "Ssh", "Trouble", "backoff", "end", "is_turned_away", "on_all", "quietly", "trouble"]
 
@@ -44,10 +45,6 @@ class Answer:
     out: str
     err: str
     trouble: Trouble | None = None  # why the script did not run to its end; None: it did, whatever its code
-
-    @property
-    def good(self) -> bool:
-        return self.trouble is None and self.code == 0
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,6 @@ class Ssh:
         script: str,
         *,
         timeout: float,  # noqa: ASYNC109 - what is ended when it is over is ours to end
-        control: str | None = None,
         options: Sequence[str] = (),
         answering: Mapping[str, str] | None = None,
     ) -> Answer:
@@ -116,9 +112,7 @@ class Ssh:
         The script comes on standard input, of which shells read ahead: nothing in it may read standard input.
         `answering` is an environment in which ssh gets an answer when it asks for a password.
         """
-        words = self.argv(
-            host, "/bin/sh", control=control, batch=answering is None, timeout=max(1, round(timeout)), options=options
-        )
+        words = self.argv(host, "/bin/sh", batch=answering is None, timeout=max(1, round(timeout)), options=options)
         environment = quietly(os.environ) if answering is None else dict(answering)
         deadline = asyncio.get_running_loop().time() + timeout
         answer = await self._once(host, words, script, environment, timeout)
@@ -134,16 +128,11 @@ class Ssh:
         self, host: SshHost, words: Sequence[str], script: str, environment: Mapping[str, str], patience: float
     ) -> Answer:
         try:
-            process = await begin(*words, env=environment)
+            code, out, err = await outcome(*words, text=script, patience=patience, env=environment)
         except (FileNotFoundError, PermissionError) as error:
             return Answer(NOT_STARTED, "", str(error), self.trouble(host, NOT_STARTED, str(error)))
-        try:
-            out, err = await asyncio.wait_for(_converse(process, script.encode()), patience)
-            code = await process.wait()
         except TimeoutError:
             return Answer(TIMED_OUT, "", "", self.trouble(host, TIMED_OUT, ""))
-        finally:
-            await end(process)
         failed = code == SSH_FAILED or code < 0
         return Answer(code, out, err, self.trouble(host, code, err) if failed else None)
 
@@ -180,21 +169,27 @@ def _connection(control: str | None, master: bool) -> list[str]:
 HUNG_UP = (BrokenPipeError, ConnectionResetError, RuntimeError)
 
 
-async def _converse(process: asyncio.subprocess.Process, text: bytes) -> tuple[str, str]:
-    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
-    assert stdin is not None
-    assert stdout is not None
-    assert stderr is not None
+async def outcome(*words: str, text: str = "", patience: float | None, **options: Any) -> tuple[int, str, str]:
+    """The exit code of a process that is given the text, and what it said; TimeoutError if it took too long."""
+    process = await begin(*words, **options)
+    try:
+        stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+        assert stdin is not None
+        assert stdout is not None
+        assert stderr is not None
 
-    async def feed() -> None:
-        with suppress(*HUNG_UP):  # ssh ended before it had read all; it says why itself
-            stdin.write(text)
-            await stdin.drain()
-            stdin.close()
-            await stdin.wait_closed()
+        async def feed() -> None:
+            with suppress(*HUNG_UP):  # it ended before it had read all; it says why itself
+                stdin.write(text.encode())
+                await stdin.drain()
+                stdin.close()
+                await stdin.wait_closed()
 
-    _, out, err = await asyncio.gather(feed(), _take(stdout), _take(stderr))
-    return out, err
+        async with asyncio.timeout(patience):
+            _, out, err = await asyncio.gather(feed(), _take(stdout), _take(stderr))
+        return await process.wait(), out, err
+    finally:
+        await end(process)
 
 
 async def _take(stream: asyncio.StreamReader) -> str:
@@ -205,14 +200,14 @@ async def _take(stream: asyncio.StreamReader) -> str:
     return kept.decode(errors="replace")
 
 
-async def begin(*words: str, stdin: int = PIPE, stderr: int = PIPE, **options: Any) -> asyncio.subprocess.Process:
+async def begin(*words: str, stderr: int = PIPE, **options: Any) -> asyncio.subprocess.Process:
     """A process in a session of its own: without a terminal nobody is asked, not even by the ssh of a jump host.
 
     Whoever is cancelled while it is being made still ends it, with its children, of which asyncio knows nothing.
     """
     making = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
-            *words, stdin=stdin, stdout=PIPE, stderr=stderr, start_new_session=True, **options
+            *words, stdin=PIPE, stdout=PIPE, stderr=stderr, start_new_session=True, **options
         )
     )
     try:
@@ -239,17 +234,10 @@ async def end(process: asyncio.subprocess.Process) -> None:
 async def on_all(hosts: Iterable[SshHost], work: Callable[[SshHost], Awaitable[_Result]]) -> dict[str, _Result]:
     """Do it on all hosts, some at a time; if it raises for one, the others are ended and it is raised here."""
     room = asyncio.Semaphore(AT_ONCE)
-    hosts = list(hosts)
 
-    async def one(host: SshHost) -> _Result:
+    async def one(host: SshHost) -> tuple[str, _Result]:
         async with room:
-            return await work(host)
+            return host.name, await work(host)
 
-    tasks = [asyncio.ensure_future(one(host)) for host in hosts]
-    try:
-        results = await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    return {host.name: result for host, result in zip(hosts, results, strict=True)}
+    async with running(*map(one, hosts)) as tasks:
+        return dict(await asyncio.gather(*tasks))

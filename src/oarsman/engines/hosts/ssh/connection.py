@@ -16,7 +16,8 @@ from functools import partial
 from typing import IO
 
 from oarsman.engines.hosts.core import messages, process
-from oarsman.engines.hosts.core.messages import RANKS, Exited
+from oarsman.engines.hosts.core.host import unwatch
+from oarsman.engines.hosts.core.messages import CALLS, Exited
 from oarsman.engines.hosts.ssh import scripts
 
 _KEPT_WORDS = 4096
@@ -85,7 +86,7 @@ class Connection:
             while stream in self._selector.get_map():
                 read(stream)
         for stream in (self._in, self._out, self._err):
-            _forget(self._selector, stream)
+            unwatch(self._selector, stream)
             with contextlib.suppress(OSError):
                 stream.close()
         return code
@@ -108,7 +109,7 @@ class Connection:
             return
         except (OSError, ValueError):
             self._orders.clear()  # it has ended, which is noticed elsewhere
-        _forget(self._selector, pipe)
+        unwatch(self._selector, pipe)
 
     def _listen(self, stream: IO[bytes]) -> None:
         *lines, begun = (self._line + self._read(stream)).split(b"\n")
@@ -128,13 +129,8 @@ class Connection:
                 return b""
             chunk = b""  # another process holds the other end, and will say nothing that counts
         if not chunk:
-            _forget(self._selector, stream)
+            unwatch(self._selector, stream)
         return chunk
-
-
-def _forget(selector: selectors.BaseSelector, thing: IO[bytes] | socket.socket | int) -> None:
-    with contextlib.suppress(KeyError, ValueError):
-        selector.unregister(thing)
 
 
 _PIECE = 4096  # bytes; packed they are five times as many at most, which a pipe takes at once
@@ -189,9 +185,9 @@ class RemoteCommands:
         """Like a closed connection: its command ends."""
         if (remote_command := self.under_way.pop(asker, None)) is not None:
             for fd in remote_command.outputs:
-                _forget(self.selector, fd)
+                unwatch(self.selector, fd)
                 os.close(fd)
-            _forget(self.selector, remote_command.host)
+            unwatch(self.selector, remote_command.host)
             remote_command.host.close()
 
     def drop_all(self) -> None:
@@ -203,11 +199,11 @@ class RemoteCommands:
         chunk = os.read(fd, _PIECE)
         if chunk:
             for output in remote_command.outputs:
-                _forget(self.selector, output)
+                unwatch(self.selector, output)
             said = scripts.packed(chunk.decode("utf-8", "surrogateescape"))
             self.answer(remote_command.asker, remote_command.outputs[fd], said)
             return
-        _forget(self.selector, fd)
+        unwatch(self.selector, fd)
         os.close(fd)
         del remote_command.outputs[fd]
         self._end_if_done(remote_command)
@@ -217,7 +213,7 @@ class RemoteCommands:
         if isinstance(result, messages.Unknown):
             return
         remote_command.exit = result.exit if result is not None else 255
-        _forget(self.selector, remote_command.host)
+        unwatch(self.selector, remote_command.host)
         remote_command.host.close()
         self._end_if_done(remote_command)
 
@@ -243,7 +239,7 @@ class RemoteRanks:
 
     def announce(self, world: messages.WorldStarted) -> None:
         with contextlib.suppress(OSError), messages.connect(f"{self.run_folder}/k") as teller:
-            RANKS.send(teller, world)
+            CALLS.send(teller, world)
 
     def started(self, facts: str) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -252,7 +248,7 @@ class RemoteRanks:
             teller = self.tellers[label, rank] = messages.connect(f"{self.run_folder}/k")
             host = member_of(self.members, int(local))
             numbers = int(rank), int(size), int(local)
-            RANKS.send(teller, messages.RankStarted(*numbers, host, int(attempt), world, survives == "1", pid=int(pid)))
+            CALLS.send(teller, messages.RankStarted(*numbers, host, int(attempt), world, survives == "1", pid=int(pid)))
 
     def said(self, words: str) -> None:
         """What a rank wrote, out of the file that Open MPI keeps: WORLD/JOB/rank.NUMBER/STREAM BASE64."""
@@ -268,7 +264,7 @@ class RemoteRanks:
             label, rank, code = facts.split()
             if (teller := self.tellers.pop((label, rank), None)) is not None:
                 with teller:
-                    RANKS.send(teller, messages.RankEnded(*exit_told(int(code))))
+                    CALLS.send(teller, messages.RankEnded(*exit_told(int(code))))
 
     def end_all(self) -> None:
         for teller in self.tellers.values():

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from oarsman import names
@@ -163,19 +163,13 @@ class InventoryFacts:
 
 class KnownInventories:
     def __init__(self, *, left_out: LeftOut, keep: Keep, recall: Recall = lambda _: None) -> None:
-        self._read = partial(InventoryFacts, left_out=left_out, keep=keep, recall=recall)
-        self._known: dict[str, InventoryFacts] = {}
+        self._known = cache(partial(InventoryFacts, left_out=left_out, keep=keep, recall=recall))
 
     def of(self, file: str) -> InventoryFacts:
         if not file:
             hint = Text("submit it with --hosts FILE")
             raise RetryableError(Text("it is not known which hosts the job is for"), hint=hint)
-        if file not in self._known:
-            self._known[file] = self._read(Path(file))
-        return self._known[file]
-
-    def all(self) -> Iterable[InventoryFacts]:
-        return self._known.values()
+        return self._known(Path(file))
 
 
 def network_of(machines: Mapping[str, SshHost], facts: Mapping[str, HostFacts]) -> Networks | Trouble:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from oarsman import names
-from oarsman.engines.hosts.core.host_specs import SHIMMED, HostSpecs
+from oarsman.engines.hosts.core.host_specs import SHIMMED, HostSpecs, role_of
 from oarsman.engines.hosts.core.job_spec import JobSpec, LaunchFacts, SshAddress, SshHostSpec, SshWay
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Ssh
@@ -72,12 +72,9 @@ class SshHostSpecs(HostSpecs):
     def slots(self, machine: str) -> int:
         return len(self.machines[machine]) * self.job.slots_per_worker
 
-    def lead(self, machine: str) -> str:
-        """The member in whose name everything runs on this machine: to MPI its members there are one host."""
-        return self.machines.get(machine, [self.job.launcher_host])[0]
-
     def _leads(self, member: str) -> bool:
-        return self.lead(self.places[member].name) == member
+        """Whether everything on its machine runs in its name: to MPI the members there are one host."""
+        return self._members_at(self.places[member].name)[0][0] == member
 
     def address(self, member: str) -> str:
         return self.networks.ends[self.places[member].name].address
@@ -106,7 +103,7 @@ class SshHostSpecs(HostSpecs):
         beside_launcher = host.name == self.places[self.job.launcher_host].name
         opens = launcher if beside_launcher else self._leads(member)
         control = f"{self.run_folder}/c/{list(self.places.values()).index(host)}"
-        stated = self._role(member).container.working_dir
+        stated = role_of(self.job, member).container.working_dir
         return SshHostSpec(
             role="launcher" if launcher else "worker",
             index=self._index(member),
@@ -177,13 +174,12 @@ class SshHostSpecs(HostSpecs):
     # -- what travels --------------------------------------------------------------------------------------
     def _host_agent(self, member: str) -> str:
         machine = self.places[member].name
-        launcher = member == self.job.launcher_host
         leads = self._leads(member)
         first = int(self.job.uid[:4], 16)
         given = {
             "BASE": base_folder(self.job.uid),
             "RUN": self.folder(member),
-            "MARK": f"{names.ENV_JOB}={self.job.uid}" if launcher or leads else "",
+            "MARK": f"{names.ENV_JOB}={self.job.uid}" if self.is_launcher(member) or leads else "",
             "HANDS_ON": "yes" if self._in_files and leads else "",
             "SILENCE": str(self._silence),
             "PORTS": " ".join(str(20000 + (first + step * 997) % 12000) for step in range(16)),  # below ephemeral ones
@@ -201,7 +197,7 @@ class SshHostSpecs(HostSpecs):
         path = shlex.quote(self._path(member, "$PATH", self._shims)).replace("$PATH", _KEPT_PATH)
         env = scripts.exports(self.given_to(member)) + f"export PATH={path}\n" + _SHELL
         files = {"own": scripts.exports(own) + corrections, "env": env}
-        if member != self.job.launcher_host:
+        if not self.is_launcher(member):
             return files
         scripts_of = {"ask": "askpass", "launch": "launch", "agent": "rsh_agent"}
         files |= {name: scripts.script(source) for name, source in scripts_of.items()}
@@ -252,7 +248,7 @@ class SshHostSpecs(HostSpecs):
     def _told(self, member: str) -> dict[str, str]:
         """About networks, as far as nobody else has decided."""
         host = self.places[member]
-        stated = {variable.name for variable in self._role(member).container.env}
+        stated = {variable.name for variable in role_of(self.job, member).container.env}
         given = {*self._given(host), *stated}
         return unopposed(variables(self.networks, host.name), given, self.job.launcher.container.argv)
 
@@ -282,7 +278,7 @@ class SshHostSpecs(HostSpecs):
         run = self.folder(member)
         own = {names.ENV_HOST: member, "OARSMAN_MACHINE": machine}
         own |= {"OARSMAN_RUN": run, "TMPDIR": f"{run}/t"}
-        own[names.ENV_ROLE] = "launcher" if member == self.job.launcher_host else "worker"
+        own[names.ENV_ROLE] = "launcher" if self.is_launcher(member) else "worker"
         if any(self.gpus.values()):
             here = self.machines.get(machine, []) if own[names.ENV_ROLE] == "worker" or member in self.takers else []
             devices = [device.rpartition(":")[2] for each in here for device in self.gpus.get(each, ())]

@@ -24,8 +24,6 @@ _VIRTUAL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """An address of a host's own."""
-
     interface: str  # empty: not known
     address: str
     prefix: int

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from oarsman.manifest.source import read as read_documents
 from oarsman.text.sentence import Text, all_of
 
 _NUMBER = re.compile(r"[-+.\w]+")
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,30 +182,24 @@ def _in_quotes(value: object) -> str | None:
     return Text('quote it: "{text}"', text=text) if isinstance(value, int | float) else None
 
 
-def _word(take: Callable[[str], str]) -> Reader:
-    def read(place: InventoryValue) -> str:
-        if not isinstance(place.value, str):
-            raise Unfit(Text("must be a string, not {given}", given=quoted(place.value)), _in_quotes(place.value))
-        return take(place.value)
-
-    return read
+def _word(take: Callable[[str], str], place: InventoryValue) -> str:
+    if not isinstance(place.value, str):
+        raise Unfit(Text("must be a string, not {given}", given=quoted(place.value)), _in_quotes(place.value))
+    return take(place.value)
 
 
-def _whole(least: int, most: int) -> Reader:
-    def read(place: InventoryValue) -> int:
-        value = place.value
-        if isinstance(value, bool) or not isinstance(value, int):
-            hint = Text("leave the quotes out") if isinstance(value, str) and value.isdecimal() else None
-            raise Unfit(Text("must be a whole number, not {given}", given=quoted(value)), hint)
-        if not least <= value <= most:
-            raise Unfit(Text("must be from {least} to {most}, not {given}", least=least, most=most, given=value))
-        return value
-
-    return read
+def _whole(least: int, most: int, place: InventoryValue) -> int:
+    value = place.value
+    if isinstance(value, bool) or not isinstance(value, int):
+        hint = Text("leave the quotes out") if isinstance(value, str) and value.isdecimal() else None
+        raise Unfit(Text("must be a whole number, not {given}", given=quoted(value)), hint)
+    if not least <= value <= most:
+        raise Unfit(Text("must be from {least} to {most}, not {given}", least=least, most=most, given=value))
+    return value
 
 
-def _file_here(place: InventoryValue) -> Any:
-    return _word(lambda text: words.file_here(text, place.folder))(place)
+def _file_here(place: InventoryValue) -> str:
+    return _word(lambda text: words.file_here(text, place.folder), place)
 
 
 def _memory(place: InventoryValue) -> int:
@@ -214,31 +211,27 @@ def _memory(place: InventoryValue) -> int:
 
 
 def _folders(place: InventoryValue) -> tuple[str, ...]:
-    read = _word(words.shared_folder)
+    read = partial(_word, words.shared_folder)
     if not isinstance(place.value, list):
         return (read(place),)
     return tuple(found for _, part in place.parts() if (found := _taken(part, read)) is not None)
 
 
-def _texts(names: re.Pattern[str], what: str) -> Reader:
+def _texts(names: re.Pattern[str], what: str, place: InventoryValue) -> dict[str, str]:
     """A mapping to texts. Numbers and truths are meant as they are written."""
-
-    def read(place: InventoryValue) -> dict[str, str]:
-        if not isinstance(place.value, dict):
-            raise Unfit(Text("must be a mapping, not {given}", given=quoted(place.value)))
-        found = {}
-        for name, part in place.parts():
-            if not names.fullmatch(str(name)):
-                part.wrong(Text("{given} is not {what}", given=quoted(name), what=what), on_key=True)
-            elif isinstance(part.value, list | dict):
-                part.wrong(Text("must be a string, not {given}", given=quoted(part.value)))
-            elif "\0" in (text := _as_written(part)):
-                part.wrong(Text("must not have a NUL character"))
-            else:
-                found[str(name)] = text
-        return found
-
-    return read
+    if not isinstance(place.value, dict):
+        raise Unfit(Text("must be a mapping, not {given}", given=quoted(place.value)))
+    found = {}
+    for name, part in place.parts():
+        if not names.fullmatch(str(name)):
+            part.wrong(Text("{given} is not {what}", given=quoted(name), what=what), on_key=True)
+        elif isinstance(part.value, list | dict):
+            part.wrong(Text("must be a string, not {given}", given=quoted(part.value)))
+        elif "\0" in (text := _as_written(part)):
+            part.wrong(Text("must not have a NUL character"))
+        else:
+            found[str(name)] = text
+    return found
 
 
 def _as_written(place: InventoryValue) -> str:
@@ -256,21 +249,21 @@ def _as_written(place: InventoryValue) -> str:
 
 
 FIELDS: Mapping[str, Reader] = {
-    "name": _word(words.host),
-    "slots": _whole(0, MOST_SLOTS),
-    "address": _word(words.host),
-    "user": _word(words.user),
-    "port": _whole(1, 65535),
-    "jump": _word(words.jump),
+    "name": partial(_word, words.host),
+    "slots": partial(_whole, 0, MOST_SLOTS),
+    "address": partial(_word, words.host),
+    "user": partial(_word, words.user),
+    "port": partial(_whole, 1, 65535),
+    "jump": partial(_word, words.jump),
     "key": _file_here,
-    "interface": _word(words.interface),
+    "interface": partial(_word, words.interface),
     "memory": _memory,
-    "gpus": _whole(0, 1000),
-    "labels": _texts(re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"), Text("the name of a label")),
+    "gpus": partial(_whole, 0, 1000),
+    "labels": partial(_texts, _LABEL, Text("the name of a label")),
     "shared": _folders,
-    "folder": _word(words.folder_on_host),
-    "environment": _texts(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), Text("the name of an environment variable")),
-    "mpi": _word(words.folder_on_host),
+    "folder": partial(_word, words.folder_on_host),
+    "environment": partial(_texts, _VARIABLE, Text("the name of an environment variable")),
+    "mpi": partial(_word, words.folder_on_host),
 }
 _DEFAULTS = {name: reader for name, reader in FIELDS.items() if name not in ("name", "address")}
 

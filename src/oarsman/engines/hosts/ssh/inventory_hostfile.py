@@ -145,8 +145,6 @@ Wrong = Callable[[int, str, Unfit], None]  # takes the column, the field and wha
 
 @dataclass(slots=True)
 class Line:
-    """One mention of a host."""
-
     name: str = ""
     slots: int | None = None
     most: int | None = None  # what slots are where they are not given; they are never exceeded in any case

@@ -6,7 +6,10 @@ import ipaddress
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi, read_version
 from oarsman.engines.hosts.ssh import scripts
@@ -77,13 +80,13 @@ class HostFacts:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> HostFacts:
-        values = dict(data)
-        values["mpis"] = tuple(
-            HostMpi(**{**mpi, "family": mpi["family"] and Family(mpi["family"]), "daemons": tuple(mpi["daemons"])})
-            for mpi in data["mpis"]
-        )
-        values["addresses"] = tuple(Address(**address) for address in data["addresses"])
-        return HostFacts(**{**values, "gpus": tuple(data["gpus"]), "rdma": tuple(data["rdma"])})
+        """ValueError if facts are missing, or make no sense."""
+        return _reader().validate_python(data)
+
+
+@cache
+def _reader() -> TypeAdapter[HostFacts]:
+    return TypeAdapter(HostFacts)
 
 
 def script(host: SshHost, *, patience: int = PATIENCE) -> str:

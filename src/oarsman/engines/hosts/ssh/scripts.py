@@ -11,7 +11,7 @@ from pathlib import Path
 
 from oarsman import names
 from oarsman.engines.hosts.core.job_spec import LaunchFacts
-from oarsman.engines.hosts.core.shims.mpirun import corrected, shapes_output, shares_input, survives
+from oarsman.engines.hosts.core.shims.mpirun import SHAPES_OUTPUT, SHARES_INPUT, corrected, has, survives
 from oarsman.job import launch
 
 # What ssh is asked to run: plain enough for every login shell. The first line of input is the script itself.
@@ -120,22 +120,16 @@ def compose(
     placement = launch.expected_placement(line, facts.machines, facts.slots, hydra=hydra or None) if line else None
     master = (placement or facts.machines)[0]
     label = f"{attempt}:{world}:{int(survives(options))}"
-    words = launch.with_wrapper(words, [*facts.rank, label, _input(own, options), master, port])
+    given = "all" if has(options, SHARES_INPUT) else {"f": "feed", "n": "none"}.get(own[-1:], "first")
+    words = launch.with_wrapper(words, [*facts.rank, label, f"input={given}", master, port])
     if facts.family.startswith("Intel"):
         words = _by_machinefile(line, words, f"{facts.etc}/{names.HOSTFILE}")
-    tagged = own.startswith("oe") and line is not None and not shapes_output(options)
+    tagged = own.startswith("oe") and line is not None and not has(options, SHAPES_OUTPUT)
     if tagged and facts.output:
         words = ["--output-filename", f"{facts.output}/{world}:nocopy", *words]
     elif tagged:
         words = [*(_HYDRA_TAGS if hydra else ("--tag-output",)), *words]
     return Composed(words, placement or (), tagged and hydra, asked)
-
-
-def _input(own: str, options: Sequence[str]) -> str:
-    """For rank.sh."""
-    if shares_input(options):
-        return "input=all"
-    return "input=" + {"f": "feed", "n": "none"}.get(own[-1:], "first")
 
 
 def _by_machinefile(line: launch.LaunchLine | None, words: list[str], hostfile: str) -> list[str]:

@@ -34,6 +34,7 @@ from oarsman.engines.hosts.ssh.trouble import SSH_FAILED, Trouble
 from oarsman.errors import PlaceLostError, RetryableError, UnsupportedError, UserError
 from oarsman.job.job import Implementation, Job, Role
 from oarsman.job.mpi import discover_hosts, hostfile
+from oarsman.portal import in_background
 from oarsman.text.sentence import Text
 
 _SWEEP_SECONDS = 15.0  # a machine that cannot be reached clears itself
@@ -50,7 +51,6 @@ class SshTransport:
         self._known_inventories = known_inventories
         self._secrets = secrets
         self._left_out: dict[str, tuple[str, ...]] = {}  # secrets in the folders of jobs, by uid
-        self._looking: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         pass
@@ -183,16 +183,12 @@ class SshTransport:
         }
 
     def unusable(self, job: Job, troubled: Mapping[str, float], asked: Callable[[], None]) -> str:
-        """Of machines to which there was no way at these times: why one cannot be used, if it cannot. All are asked
-        first, which takes a while; `asked` is called then."""
         inventory_facts = self._facts_of(job)
         for name in troubled:
             if found := inventory_facts.troubles.get(name):
                 return found.message
         if inventory_facts.asked_at < max(troubled.values(), default=float("-inf")):
-            looking = asyncio.create_task(inventory_facts.look())
-            self._looking.add(looking)
-            looking.add_done_callback(self._looking.discard)
+            looking = in_background(inventory_facts.look(), f"asking the hosts of {job.key}")
             looking.add_done_callback(lambda _: asked())
         return ""
 
@@ -218,7 +214,7 @@ class SshTransport:
             return
         with ThreadPoolExecutor(len(spec.copies) or 1) as pool:
             for machine, target in spec.copies.items():
-                pool.submit(_sweep, spec.cleanup[machine], copy.dropping(target, uid, _SWEEP_SECONDS))
+                pool.submit(_sweep, spec.cleanup[machine], copy.script(target, uid, _SWEEP_SECONDS, drop=True))
 
 
 def refused(job: Job) -> str | None:

@@ -61,6 +61,10 @@ class _Endpoint:
         return f"ssh {port}{jump}{user}{self.host.target}"
 
 
+def last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
 def without_name(message: str) -> str:
     """Why, of a sentence that begins with the name of the host."""
     name, colon, rest = message.partition(": ")
@@ -185,7 +189,7 @@ def trouble(host: SshHost, code: int, stderr: str, *, typed: str = "", config: s
         for kind, form in _FORMS:
             if re.search(form, stderr, re.MULTILINE):
                 return at(kind, *_sentence(kind, place))
-    last = next((line.strip() for line in reversed(stderr.splitlines()) if line.strip()), "")
+    last = last_line(stderr)
     if isinstance(stderr, Text):  # it was not ssh that said it
         last = stderr
     elif found := re.fullmatch(r"(\S+) belongs to somebody else", last):  # which our scripts on hosts print

@@ -2,7 +2,7 @@
 
 from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.client.access import Access, load_access
-from oarsman.engines.kube.client.codec import HasMeta, ListPage, Meta, PartialObject, WatchChange
+from oarsman.engines.kube.client.codec import HasMeta, Listed, Meta, PartialObject, WatchChange
 from oarsman.engines.kube.client.errors import (
     AlreadyExists,
     ApiError,
@@ -19,6 +19,6 @@ from oarsman.engines.kube.client.errors import (
 )
 from oarsman.engines.kube.client.informer import Informer
 from oarsman.engines.kube.client.kube import Kube
-from oarsman.engines.kube.client.list_watch import Listed, ListWatch, Pauses
+from oarsman.engines.kube.client.list_watch import ListWatch, Pauses
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.errors import AccessError

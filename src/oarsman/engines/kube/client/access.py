@@ -35,10 +35,6 @@ class Access:
         """The server is on this machine."""
         return who.is_loopback(urlsplit(self.server).hostname or "")
 
-    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
-        """Who we are. With `renew`: the server did not accept what it was told before."""
-        return await self.credentials.headers(renew=renew)
-
 
 def load_access(
     *,

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, TypedDict
 
 import msgspec
 from typing_extensions import TypeVar
@@ -20,7 +20,6 @@ class Owner(msgspec.Struct, frozen=True, rename="camel"):
     kind: str
     name: str
     uid: str
-    api_version: str = ""
     controller: bool | None = None
 
 
@@ -61,13 +60,25 @@ WHOLE: Any = dict  # the view that keeps everything
 _log = logging.getLogger(__name__)
 
 
+class Selection(TypedDict, total=False):
+    """Which objects of a resource are meant; all, if nothing is said."""
+
+    labels: str
+    fields: str
+
+
 @dataclass(frozen=True, slots=True)
-class ListPage(Generic[T]):
-    """A part of a list. `first`: what earlier pages held no longer counts, the list was started over."""
+class Listed(Generic[T]):
+    """A part of all there is. `first`: what was listed before no longer counts; `last`: what was not listed is gone.
+
+    `restored`: the cluster went back in time, as it does when a backup is restored.
+    """
 
     items: list[T]
     version: str
-    first: bool
+    first: bool = False
+    last: bool = False
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +118,6 @@ _EVENTS = msgspec.json.Decoder(_Event)
 encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
-def _listings(view: Any) -> msgspec.json.Decoder[Any]:
-    return _decoder(Listing[view])
-
-
 def decode(trying: str, body: bytes | msgspec.Raw, view: type[T]) -> T:
     try:
         found: T = _decoder(view).decode(body)
@@ -121,10 +128,10 @@ def decode(trying: str, body: bytes | msgspec.Raw, view: type[T]) -> T:
     return found
 
 
-def decode_list(trying: str, body: bytes, view: type[T]) -> Listing[T]:
+def decode_list(trying: str, body: bytes, view: Any) -> Listing[Any]:
     """Objects that the view does not fit are left out: one odd object must not hide all the others."""
     try:
-        found: Listing[T] = _listings(view).decode(body)
+        found: Listing[Any] = _decoder(Listing[view]).decode(body)
     except msgspec.ValidationError:
         raw = decode(trying, body, Listing[msgspec.Raw])
         readable = [item for one in raw.items or () if (item := _readable(trying, one, view)) is not None]

@@ -26,8 +26,6 @@ from oarsman.text.sentence import Text
 
 
 class StatusCause(msgspec.Struct, frozen=True):
-    """One thing the server found wrong."""
-
     field: str = ""
     message: str = ""
     reason: str = ""

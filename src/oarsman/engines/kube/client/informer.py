@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, Unpack
 
-from oarsman.engines.kube.client.codec import HasMeta
+from oarsman.engines.kube.client.codec import HasMeta, Listed, Selection
 from oarsman.engines.kube.client.errors import Gone
 from oarsman.engines.kube.client.kube import Kube
-from oarsman.engines.kube.client.list_watch import Listed, ListWatch, Pauses, Trouble, is_older
+from oarsman.engines.kube.client.list_watch import ListWatch, Pauses, Trouble, is_older
 from oarsman.engines.kube.client.resources import Resource
 
 T = TypeVar("T", bound=HasMeta)
@@ -34,11 +34,10 @@ class Informer(Generic[T]):
         view: type[T],
         *,
         namespaces: Sequence[str] = (),
-        labels: str = "",
-        fields: str = "",
         index: Callable[[T], str | None] | None = None,
         changed: Changed[T] | None = None,
         pauses: Pauses = _PAUSES,
+        **which: Unpack[Selection],
     ) -> None:
         self._plural, self._index, self._changed = resource.plural, index, changed
         self._items: dict[Key, T] = {}
@@ -46,9 +45,7 @@ class Informer(Generic[T]):
         self.synced = asyncio.Event()
         scopes = tuple(dict.fromkeys(namespaces)) if resource.namespaced else ()
         self._sources: dict[str | None, ListWatch[T]] = {
-            scope: ListWatch(
-                kube, resource, scope, patience=self._endless, pauses=pauses, view=view, labels=labels, fields=fields
-            )
+            scope: ListWatch(kube, resource, scope, patience=self._endless, pauses=pauses, view=view, **which)
             for scope in scopes or (None,)
         }
 

@@ -8,11 +8,11 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Unpack
 from urllib.parse import urlencode
 
 from oarsman.engines.kube.client import codec
-from oarsman.engines.kube.client.codec import WHOLE, ListPage, T, WatchChange
+from oarsman.engines.kube.client.codec import WHOLE, Listed, Selection, T, WatchChange
 from oarsman.engines.kube.client.errors import Conflict, Gone, NotFound
 from oarsman.engines.kube.client.resources import PODS, Resource
 from oarsman.engines.kube.client.transport import Request, Transport
@@ -20,6 +20,7 @@ from oarsman.engines.kube.client.transport import Request, Transport
 _WATCH_SECONDS: Final = (300, 600)  # after which the server ends a watch; spread, so that not all end at once
 _DEAD_AFTER: Final = 30  # seconds past that end
 _DISCOVERY_SECONDS: Final = 60.0
+PAGE_SIZE = 500
 _JSON: Final = "application/json"
 _PATCHES: Final = {"merge": "application/merge-patch+json", "apply": "application/apply-patch+yaml"}  # JSON is YAML
 _METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}  # others: GET
@@ -70,8 +71,7 @@ class Kube(Transport):
         field_manager: str = "",
         force: bool = False,
     ) -> T:
-        manager = field_manager or ("oarsman" if kind == "apply" else "")
-        query = {"fieldManager": manager, "force": "true" if force else ""}
+        query = {"fieldManager": field_manager, "force": "true" if force else ""}
         request = _request("patch", resource, namespace, name, subresource, query, body=body, content=_PATCHES[kind])
         return await self._ask(request, view)
 
@@ -97,20 +97,13 @@ class Kube(Transport):
         return True
 
     async def pages(
-        self,
-        resource: Resource,
-        namespace: str | None = None,
-        *,
-        labels: str = "",
-        fields: str = "",
-        size: int = 500,
-        view: type[T] = WHOLE,
-    ) -> AsyncGenerator[ListPage[T], None]:
+        self, resource: Resource, namespace: str | None = None, *, view: type[T] = WHOLE, **which: Unpack[Selection]
+    ) -> AsyncGenerator[Listed[T], None]:
         """When the server forgets where we were, the list starts over, with a page that says it is the first."""
         after, restarts = "", 0
         while True:
-            limit = str(size) if size else ""
-            query = {"labelSelector": labels, "fieldSelector": fields, "limit": limit, "continue": after}
+            limit = "" if restarts > 1 else str(PAGE_SIZE)  # too slow for this server's memory twice: all at once
+            query = {**_selectors(which), "limit": limit, "continue": after}
             request = _request("list", resource, namespace, query=query)
             try:
                 listing = codec.decode_list(request.trying, await self.ask(request), view)
@@ -118,25 +111,17 @@ class Kube(Transport):
                 if not after:
                     raise
                 after, restarts = "", restarts + 1
-                size = 0 if restarts > 1 else size  # too slow for this server's memory twice: take all at once
                 continue
-            yield ListPage(listing.items or [], listing.metadata.resource_version, first=not after)
+            yield Listed(listing.items or [], listing.metadata.resource_version, first=not after)
             after = listing.metadata.continue_
             if not after:
                 return
 
     async def list(
-        self,
-        resource: Resource,
-        namespace: str | None = None,
-        *,
-        labels: str = "",
-        fields: str = "",
-        size: int = 500,
-        view: type[T] = WHOLE,
+        self, resource: Resource, namespace: str | None = None, *, view: type[T] = WHOLE, **which: Unpack[Selection]
     ) -> builtins.list[T]:
         items: builtins.list[T] = []
-        async for page in self.pages(resource, namespace, labels=labels, fields=fields, size=size, view=view):
+        async for page in self.pages(resource, namespace, view=view, **which):
             if page.first:
                 items.clear()
             items += page.items
@@ -147,15 +132,14 @@ class Kube(Transport):
         resource: Resource,
         namespace: str | None = None,
         *,
-        labels: str = "",
-        fields: str = "",
         since: str,
         view: type[T] = WHOLE,
         opened: Callable[[], None] | None = None,
+        **which: Unpack[Selection],
     ) -> AsyncGenerator[WatchChange[T], None]:
         """Changes after the version `since`, until the server ends it. `opened` is called once the server agreed."""
         seconds = random.randint(*_WATCH_SECONDS)
-        query = {"labelSelector": labels, "fieldSelector": fields, "watch": "true", "allowWatchBookmarks": "true"}
+        query = {**_selectors(which), "watch": "true", "allowWatchBookmarks": "true"}
         query |= {"resourceVersion": since, "timeoutSeconds": str(seconds)}
         request = _request("watch", resource, namespace, query=query)
         async with self.stream(request, quiet=seconds + _DEAD_AFTER) as lines:
@@ -228,6 +212,10 @@ class Kube(Transport):
 
     async def _ask(self, request: Request, view: type[T]) -> T:
         return codec.decode(request.trying, await self.ask(request), view)
+
+
+def _selectors(which: Selection) -> dict[str, str]:
+    return {"labelSelector": which.get("labels", ""), "fieldSelector": which.get("fields", "")}
 
 
 def _request(

@@ -11,11 +11,11 @@ import random
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, Generic
 
 from oarsman.backoff import Backoff
-from oarsman.engines.kube.client.codec import WHOLE, T, WatchChange
+from oarsman.engines.kube.client.codec import WHOLE, Listed, T, WatchChange
 from oarsman.engines.kube.client.errors import ApiError, Gone, Unavailable
 from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.resources import Resource
@@ -25,8 +25,6 @@ from oarsman.text.sentence import Text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pauses(Backoff):
-    """What whoever follows a server needs besides."""
-
     first: float = 0.1
     longest: float = 15.0
     uniform: Callable[[float, float], float] | None = random.uniform
@@ -42,20 +40,6 @@ _SOON_SECONDS: Final = 1.0  # a watch that ends sooner without having told anyth
 def is_older(version: str, than: str) -> bool:
     """Versions are opaque by contract and integers in fact; what is not an integer is never called older."""
     return version.isdigit() and than.isdigit() and int(version) < int(than)
-
-
-@dataclass(frozen=True, slots=True)
-class Listed(Generic[T]):
-    """A part of all there is. `first`: what was listed before no longer counts; `last`: what was not listed is gone.
-
-    `restored`: the cluster went back in time, as it does when a backup is restored.
-    """
-
-    items: list[T]
-    version: str
-    first: bool = False
-    last: bool = False
-    restored: bool = False
 
 
 @dataclass(eq=False)
@@ -108,11 +92,10 @@ class ListWatch(Generic[T]):
 
     async def _list(self) -> AsyncGenerator[Listed[T], None]:
         version, restored = "", False
-        pages = self.kube.pages(self.resource, self.namespace, **self._selection)
-        async with aclosing(pages):
+        async with aclosing(self.kube.pages(self.resource, self.namespace, **self._selection)) as pages:
             async for page in pages:
                 version, restored = page.version, is_older(page.version, self._version)
-                yield Listed(page.items, version, first=page.first, restored=restored)
+                yield replace(page, restored=restored)
         self._version, self._must_list, self.listed = version, False, True
         self._well()
         yield Listed([], version, last=True, restored=restored)

@@ -83,7 +83,6 @@ _BY_TYPE: Final = {
 
 
 def for_document(document: Mapping[str, Any]) -> Resource:
-    """The resource a document is of."""
     api_version, kind = document.get("apiVersion"), document.get("kind")
     found = _BY_TYPE.get((str(api_version), str(kind)))
     if found is None:

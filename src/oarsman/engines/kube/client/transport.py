@@ -46,11 +46,6 @@ class Request:
     headers: Mapping[str, str]
     body: bytes | None = None
 
-    @property
-    def repeatable(self) -> bool:
-        """Whether sending it again when it may have arrived does no harm."""
-        return self.method in ("GET", "DELETE")
-
 
 class Bucket:
     """At most `rate` requests a second, after a burst."""
@@ -110,16 +105,14 @@ class Transport:
         """The whole answer."""
 
         async def attempt(renew: bool) -> bytes:
-            async with self._room:
-                with _named_trouble(request):
-                    answer = await self._send(request, self._limits, renew=renew)
-                    try:
-                        return await answer.read()
-                    except BaseException:
-                        self._cut_short = True
-                        raise
-                    finally:
-                        answer.release()
+            answer = await self._send(request, self._limits, renew=renew)
+            try:
+                return await answer.read()
+            except BaseException:
+                self._cut_short = True
+                raise
+            finally:
+                answer.release()
 
         return await self._persist(request, attempt)
 
@@ -129,15 +122,13 @@ class Transport:
         limits = aiohttp.ClientTimeout(sock_connect=_CONNECT, sock_read=quiet)
 
         async def attempt(renew: bool) -> aiohttp.ClientResponse:
-            async with self._room:
-                with _named_trouble(request):
-                    async with asyncio.timeout(self.timeout):
-                        return await self._send(request, limits, renew=renew)
+            async with asyncio.timeout(self.timeout):
+                return await self._send(request, limits, renew=renew)
 
         answer = await self._persist(request, attempt)
         try:
             _probe_when_quiet(answer)
-            async with aclosing(_pieces(request, answer)) as pieces, aclosing(_lines(pieces)) as lines:
+            async with aclosing(_lines(request, answer)) as lines:
                 yield lines
         finally:
             self._cut_short = True
@@ -148,7 +139,9 @@ class Transport:
         renew = False
         for tries in count(1):
             try:
-                return await attempt(renew)
+                async with self._room:
+                    with _named_trouble(request):
+                        return await attempt(renew)
             except Unauthorized:
                 if renew:
                     raise
@@ -167,7 +160,7 @@ class Transport:
         if self._bucket:
             await self._bucket.take()
         headers = CIMultiDict(request.headers)
-        headers.extend(await self.access.headers(renew=renew))
+        headers.extend(await self.access.credentials.headers(renew=renew))
         body: object = request.body
         if request.body and len(request.body) > _LARGE:
             body = io.BytesIO(request.body)
@@ -199,7 +192,8 @@ def _pause(request: Request, error: TooManyRequests | Unavailable, tries: int) -
     if tries >= _TRIES:
         return None
     refused_for_now = error.status == 429 or (error.status == 503 and error.retry_after is not None)
-    broken = request.repeatable and error.reason != "Timeout"  # another wait as long would help nobody
+    repeatable = request.method in ("GET", "DELETE")  # sending it again when it may have arrived does no harm
+    broken = repeatable and error.reason != "Timeout"  # another wait as long would help nobody
     if not refused_for_now and not broken:
         return None
     return max(_BACKOFF.after(tries), min(error.retry_after or 0.0, _LONGEST_PAUSE))
@@ -220,12 +214,6 @@ def _named_trouble(request: Request) -> Iterator[None]:
         raise Unavailable(request.trying, Text("the connection broke in the middle of the answer")) from error
     except (aiohttp.ClientError, OSError) as error:
         raise Unavailable(request.trying, str(error) or type(error).__name__) from error
-
-
-async def _pieces(request: Request, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
-    with _named_trouble(request):
-        async for piece in answer.content.iter_any():
-            yield piece
 
 
 def _hang_up(answer: aiohttp.ClientResponse) -> None:
@@ -249,18 +237,16 @@ def _probe_when_quiet(answer: aiohttp.ClientResponse) -> None:
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
 
 
-async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+async def _lines(request: Request, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
     """Lines of any length, without their ends; at last what came after the last end."""
     begun: list[bytes] = []
-    async for piece in pieces:
-        head, *rest = piece.split(b"\n")
-        begun.append(head)
-        if not rest:
-            continue
-        yield b"".join(begun)
-        *whole, tail = rest
-        for line in whole:
-            yield line
-        begun = [tail] if tail else []
+    with _named_trouble(request):
+        async for piece in answer.content.iter_any():
+            *ends, tail = piece.split(b"\n")
+            for end in ends:
+                yield b"".join((*begun, end))
+                begun = []
+            if tail:
+                begun.append(tail)
     if begun:
         yield b"".join(begun)

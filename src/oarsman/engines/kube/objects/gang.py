@@ -15,7 +15,7 @@ from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.engines.kube.objects.common import KubeOptions, Object, owned
 from oarsman.engines.kube.objects.pod import PodDraft
-from oarsman.job.job import Job, LauncherCreation, Role
+from oarsman.job.job import Job, LauncherCreation, Role, SchedulingPolicy
 from oarsman.manifest.quantity import parse
 
 VOLCANO: Final = "volcano"
@@ -51,19 +51,19 @@ def together(job: Job) -> int:
 
 def pod_group(job: Job, options: KubeOptions, priorities: Mapping[str, int] | None = None) -> Object:
     chosen = scheduler(job, options)
-    policy = job.run_policy.scheduling
-    asked = policy.min_available if policy is not None else None
+    policy = job.run_policy.scheduling or SchedulingPolicy()
+    asked, amounts = policy.min_available, policy.min_resources
     members = min(asked, together(job)) if asked is not None else together(job)
-    minimum = policy.min_resources if policy is not None else None
-    amounts = minimum if minimum is not None else min_resources(job, members, priorities or {})
+    if amounts is None:
+        amounts = min_resources(job, members, priorities or {})
     spec: Object = {"minMember": members}
     if amounts is not None:
         spec["minResources"] = {name: _written(amount) for name, amount in amounts.items()}
     if chosen == VOLCANO:
-        queue = (policy.queue if policy else "") or job.annotation("scheduling.volcano.sh/queue-name")
+        queue = policy.queue or job.annotation("scheduling.volcano.sh/queue-name")
         spec |= {"queue": queue, "priorityClassName": priority_class(job)}
     else:
-        spec["scheduleTimeoutSeconds"] = (policy.schedule_timeout_seconds if policy else None) or 0
+        spec["scheduleTimeoutSeconds"] = policy.schedule_timeout_seconds or 0
     return owned(job, resource(chosen), job.name, spec={name: value for name, value in spec.items() if value != ""})
 
 
@@ -83,22 +83,18 @@ def correction(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> Object:
 
 
 def priority_class(job: Job) -> str:
-    policy = job.run_policy.scheduling
-    stated = policy.priority_class if policy is not None else ""
-    return stated or _class_of(job.launcher) or _class_of(job.worker)
+    policy = job.run_policy.scheduling or SchedulingPolicy()
+    return policy.priority_class or _class_of(job.launcher) or _class_of(job.worker)
 
 
 def min_resources(job: Job, members: int, priorities: Mapping[str, int]) -> dict[str, Decimal] | None:
     """What `members` pods need, those of the higher priority first; the launcher where priorities are equal."""
     if members <= 0:
         return None
-    roles: list[tuple[Role, int]] = [(job.launcher, 1)]
-    if job.worker is not None:
-        roles.append((job.worker, job.worker.replicas))
-    # Sorting is stable: the launcher stays first among equals.
-    roles.sort(key=lambda part: -priorities.get(_class_of(part[0]), 0))
-    if together(job) == job.workers and job.worker is not None:
-        roles = [(job.worker, job.worker.replicas)]
+    roles = [(job.worker, job.worker.replicas)] if job.worker is not None else []
+    if not roles or together(job) > job.workers:
+        # Sorting is stable: the launcher stays first among equals.
+        roles = sorted([(job.launcher, 1), *roles], key=lambda part: -priorities.get(_class_of(part[0]), 0))
     total: dict[str, Decimal] = {}
     left = members
     for role, count in roles:

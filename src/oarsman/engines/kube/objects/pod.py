@@ -12,7 +12,7 @@ from oarsman import names
 from oarsman.engines.kube import environments
 from oarsman.engines.kube.objects import config_map
 from oarsman.engines.kube.objects.common import KubeOptions, Object, owner, pod_labels
-from oarsman.engines.kube.objects.preparation import PodPreparation
+from oarsman.engines.kube.objects.preparation import SCRIPT, PodPreparation
 from oarsman.job.job import Job, RestartPolicy
 
 CONFIG: Final = "mpi-job-config"
@@ -98,11 +98,12 @@ class PodDraft:
             return
         if self.preparation.environment:
             self.export({"OARSMAN_ENVIRONMENT": self.preparation.path})
-            self.mount(self.preparation.volume, environments.PLACE, readOnly=True)
+            claim = {"name": environments.CLAIM, "persistentVolumeClaim": {"claimName": environments.CLAIM}}
+            self.mount(claim, environments.PLACE, readOnly=True)
         if self.preparation.commands and all(m["mountPath"] != RUN_DIR for m in self.main["volumeMounts"]):
             self.mount_run(self.main)
         if self.main.get("command"):
-            self.main["command"] = self.preparation.around(self.main["command"])
+            self.main["command"] = ["/bin/sh", f"{names.MPI_CONFIG_DIR}/{SCRIPT}", *self.main["command"]]
 
     # -- containers that run before --------------------------------------------------------------
     def before(self, name: str, command: list[str], variables: Mapping[str, str] | None = None) -> Object:

@@ -12,7 +12,7 @@ from typing import Final
 
 from oarsman import names
 from oarsman.engines.kube import environments
-from oarsman.engines.kube.objects.common import KubeOptions, Object
+from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.ssh import server_of
 from oarsman.job.job import Job, Transport
 from oarsman.text.sentence import Text
@@ -50,13 +50,6 @@ class PodPreparation:
         kept = {ENVIRONMENT: self.environment, COMMANDS: self.commands}
         return {key: text for key, text in kept.items() if text}
 
-    @property
-    def volume(self) -> Object:
-        return {"name": environments.CLAIM, "persistentVolumeClaim": {"claimName": environments.CLAIM}}
-
-    def around(self, command: list[str]) -> list[str]:
-        return ["/bin/sh", f"{names.MPI_CONFIG_DIR}/{SCRIPT}", *command] if self else command
-
     def before_a_session(self, job: Job) -> str:
         """What the launcher's agent has a worker's shell do first: not every sshd is ours, and exec has none."""
         waits = _NOT_YET if self.commands and job.transport is Transport.EXEC else ""
@@ -78,7 +71,6 @@ def commands_of(job: Job) -> str:
 
 
 def barrier_seconds(job: Job, options: KubeOptions) -> int:
-    """How long a worker that has an address may refuse a login."""
     return options.barrier_seconds + (_LONGEST_INSTALL if commands_of(job) else 0)
 
 

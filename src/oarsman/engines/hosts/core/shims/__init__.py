@@ -23,3 +23,9 @@ def shell_of(environment: Iterable[str]) -> str:
     """The shell between mpirun and the ranks. A plain one drops functions that a bash has exported."""
     functions = any(name.startswith("BASH_FUNC_") for name in environment)
     return "/bin/bash" if functions and os.access("/bin/bash", os.X_OK) else "/bin/sh"
+
+
+def exit_of(wait_status: int) -> tuple[int, int | None]:
+    """The shell's exit number and the signal, if one ended it."""
+    code = os.waitstatus_to_exitcode(wait_status)
+    return (code, None) if code >= 0 else (128 - code, -code)

@@ -14,11 +14,11 @@ import sys
 from collections.abc import Sequence
 
 from oarsman.engines.hosts.core import process
-from oarsman.engines.hosts.core.messages import RANKS, GiveInput, RankMessage, WorldStarted, connect
+from oarsman.engines.hosts.core.messages import CALLS, GiveInput, RankMessage, WorldStarted, connect
 from oarsman.job import launch
 
 # With these mpirun itself decides what the output looks like, so it has to see it.
-_SHAPES_OUTPUT = (
+SHAPES_OUTPUT = (
     *("tag-output", "timestamp-output", "output", "output-filename", "xml", "merge-stderr-to-stdout"),  # Open MPI
     *("l", "prepend-rank", "prepend-pattern", "outfile-pattern", "errfile-pattern"),  # Hydra
 )
@@ -27,7 +27,7 @@ _SHAPES_OUTPUT = (
 _SURVIVES = ("with-ft", "enable-recovery", "continuous", "disable-auto-cleanup")
 
 # With these the user says which rank has the input, and mpirun itself hands it on.
-_SHARES_INPUT = ("stdin", "s")
+SHARES_INPUT = ("stdin", "s")
 
 _BEEN_HERE = "OARSMAN_LAUNCHING"
 
@@ -47,26 +47,17 @@ def real(name: str) -> str:
     return shutil.which(name, path=path) or name
 
 
-def _has(options: Sequence[str], names: Sequence[str]) -> bool:
+def has(options: Sequence[str], names: Sequence[str]) -> bool:
     return any(option.lstrip("-").partition("=")[0] in names for option in options if option.startswith("-"))
 
 
-def shapes_output(options: Sequence[str]) -> bool:
-    return _has(options, _SHAPES_OUTPUT)
-
-
-def shares_input(options: Sequence[str]) -> bool:
-    return _has(options, _SHARES_INPUT)
-
-
 def survives(options: Sequence[str]) -> bool:
-    """Whether the others go on when a rank fails."""
     return any(option.lstrip("-") in _SURVIVES for option in options)
 
 
 def streams_to_pass(options: Sequence[str]) -> str:
     """Which streams must flow through mpirun: those that do not end in the launcher's own log."""
-    if shapes_output(options):
+    if has(options, SHAPES_OUTPUT):
         return "oe"
     pipes = os.environ.get("OARSMAN_LAUNCHER_PIPES", ":").split(":")
     return "".join(
@@ -102,18 +93,15 @@ def compose(name: str, words: Sequence[str]) -> list[str]:
     placement = launch.expected_placement(line, hosts, slots) if line is not None else None
     master = placement[0] if placement else (hosts[0] if hosts else "localhost")
     options = line.options if line is not None else ()
-    through = streams_to_pass(options) + ("i" if shares_input(options) else _hand_over_input())
+    through = streams_to_pass(options) + ("i" if has(options, SHARES_INPUT) else _hand_over_input())
     port = os.environ.get("OARSMAN_MASTER_PORT", "")
     label = f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{port}:{int(survives(options))}"
     wrapper = [*os.environ["OARSMAN_RANK"].split("\n"), label]
-    _announce(launch.words_that_place(line))
-    return launch.with_wrapper(words, wrapper)
-
-
-def _announce(words: Sequence[str]) -> None:
-    """Its ranks are compared with these words. Where no host has a name of its own, there is nothing to compare."""
+    # Its ranks are compared with these words. Where no host has a name of its own, there is nothing to compare.
     if os.environ.get("OARSMAN_PLAIN") != "1":
-        _tell(WorldStarted(words, int(os.environ["OARSMAN_ATTEMPT"]), str(os.getpid())))
+        placing = launch.words_that_place(line)
+        _tell(WorldStarted(placing, int(os.environ["OARSMAN_ATTEMPT"]), str(os.getpid())))
+    return launch.with_wrapper(words, wrapper)
 
 
 def _hand_over_input() -> str:
@@ -133,7 +121,7 @@ def _hand_over_input() -> str:
 
 def _tell(message: RankMessage, *fds: int) -> None:
     with contextlib.suppress(OSError), connect(f"{os.environ['OARSMAN_RUN']}/k") as agent:
-        RANKS.send(agent, message, fds)
+        CALLS.send(agent, message, fds)
 
 
 def main() -> None:

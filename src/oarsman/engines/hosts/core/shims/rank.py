@@ -23,6 +23,7 @@ import sys
 import time
 
 from oarsman.engines.hosts.core import log_lines
+from oarsman.engines.hosts.core.shims import exit_of
 
 # One per rank: whatever is imported here is paid for a thousand times, and each of `typing`, `json`, `socket`, `signal`
 # (for its enumerations) and `contextlib` takes longer than all that is left.
@@ -158,12 +159,6 @@ def quietly(do: Callable[..., object], *words: object) -> None:
         pass
 
 
-def exit_of(wait_status: int) -> tuple[int, int | None]:
-    """The shell's exit number and the signal, if one ended it."""
-    code = os.waitstatus_to_exitcode(wait_status)
-    return (code, None) if code >= 0 else (128 - code, -code)
-
-
 def rank_started(who: Who, attempt: int, world: str, survives: bool) -> str:
     """`messages.RankStarted`"""
     place = f'"rank":{who.rank},"size":{who.size},"local":{who.local_rank},"host":{quoted(who.host)}'
@@ -177,9 +172,9 @@ def rank_ended(
     if reason:  # seldom, and a sentence that can be translated
         import json
 
-        from oarsman.engines.hosts.core.messages import RANKS, RankEnded
+        from oarsman.engines.hosts.core.messages import CALLS, RankEnded
 
-        return json.dumps(RANKS.to_json(RankEnded(code, killed_by, lines, reason, at)))
+        return json.dumps(CALLS.to_json(RankEnded(code, killed_by, lines, reason, at)))
     last = ",".join(map(quoted, lines))
     return f'{{"exit":{code},"signal":{killed_by or "null"},"lines":[{last}],"at":{at or "null"}}}'
 
@@ -274,11 +269,11 @@ def _input(agent: _socket.socket, world: str, rank: int, through: str) -> int:
     if rank == 0 and "n" not in through:
         import socket
 
-        from oarsman.engines.hosts.core.messages import ANSWERS, RANKS, TakeInput
+        from oarsman.engines.hosts.core.messages import ANSWERS, CALLS, TakeInput
 
         try:
             with socket.socket(fileno=os.dup(agent.fileno())) as asking:
-                RANKS.send(asking, TakeInput(world))
+                CALLS.send(asking, TakeInput(world))
                 for fd in ANSWERS.receive(asking)[1]:
                     return fd
         except OSError:

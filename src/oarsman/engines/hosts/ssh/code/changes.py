@@ -30,7 +30,6 @@ class TreeChanges:
 
 
 def gone(brought: Sequence[TreeEntry], tree: Tree) -> list[TreeEntry]:
-    """What an earlier copy brought, and the tree no longer has."""
     kept = {entry.path for entry in tree.entries}
     return [entry for entry in brought if entry.path not in kept]
 

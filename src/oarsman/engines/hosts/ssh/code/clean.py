@@ -24,7 +24,7 @@ async def copies(ssh: Ssh, host: SshHost, *, remove: Sequence[str] = ()) -> list
     """Those that are there once these have been removed."""
     told = scripts.assignments({"FOLDER": copies_folder(host), "REMOVE": " ".join(remove)})
     answer = await ssh.run(host, told + scripts.script("code/clean"), timeout=_SECONDS)
-    if not answer.good:
+    if answer.trouble or answer.code:
         return answer.trouble or trouble(host, answer.code, answer.err)
     rows = [line.split() for line in answer.out.splitlines()]
     return [FolderCopy(row[0], int(row[1]) << 10, tuple(row[2:])) for row in rows if len(row) > 1 and row[1].isdigit()]

@@ -20,13 +20,15 @@ from pathlib import Path
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Ssh, backoff, begin, end, is_turned_away, quietly
 from oarsman.engines.hosts.ssh.code.changes import archive, changes, gone, named, read_answer, read_names
+from oarsman.engines.hosts.ssh.code.clean import copies_folder
 from oarsman.engines.hosts.ssh.code.tree import IGNORE_FILE, Tree, TreeEntry, plan_copy
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT, trouble
 from oarsman.errors import OarsmanError, RetryableError, UserError
+from oarsman.portal import running
 from oarsman.text.sentence import Text
 
-__all__ = ["IGNORE_FILE", "Copied", "Tree", "copy", "dropping", "is_shared", "plan_copy", "remote_folder"]
+__all__ = ["IGNORE_FILE", "Copied", "Tree", "copy", "is_shared", "plan_copy", "remote_folder", "script"]
 
 _CONNECTING = 10  # seconds
 _LIFELESS = 30  # seconds; a copy shows life every two
@@ -41,8 +43,6 @@ class _TurnedAwayError(RetryableError):
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What had to be done."""
-
     files: int = 0  # sent; links are files, too
     bytes: int = 0
     removed: int = 0  # files
@@ -62,7 +62,7 @@ def remote_folder(host: SshHost, folder: Path, who: str) -> str:
     key = "\0".join((machine or socket.gethostname(), who or getpass.getuser(), str(path)))
     digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:8]
     name = re.sub(r"[^A-Za-z0-9._-]", "_", path.name).lstrip(".-") or "code"
-    return f"{host.folder.rstrip('/') or '~/.oarsman'}/code/{name}-{digest}"
+    return f"{copies_folder(host)}/{name}-{digest}"
 
 
 async def copy(
@@ -72,7 +72,6 @@ async def copy(
     target: str,
     *,
     timeout: float,  # noqa: ASYNC109 - of silence: how long a copy takes, nobody can know
-    control: str | None = None,
     job: str = "",
 ) -> Copied:
     """Make the folder `target` on a host as the tree is, apart from what jobs wrote there; `job` needs it from now on.
@@ -80,7 +79,7 @@ async def copy(
     Raises RetryableError or UserError, which name the host and the reason, if that does not succeed, or if neither side
     gets any further for `timeout` seconds.
     """
-    words = ssh.argv(host, scripts.RECEIVER, control=control, timeout=max(1, round(min(timeout, _CONNECTING))))
+    words = ssh.argv(host, scripts.RECEIVER, timeout=max(1, round(min(timeout, _CONNECTING))))
 
     async def once() -> Copied:
         try:
@@ -114,24 +113,21 @@ class _Conversation:
         self._ssh, self._host, self._process, self._limit, self._patience = ssh, host, process, limit, patience
 
     async def copy(self, tree: Tree, target: str, job: str) -> Copied:
-        listening = asyncio.create_task(self._listen())
         done = None
         try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError):  # the other side ended: it says why
-                done = await self._bring(tree, target, job)
-            said, code = await asyncio.gather(listening, self._process.wait())
+            async with running(self._listen()) as (listening,):
+                with suppress(asyncio.IncompleteReadError, ConnectionError):  # the other side ended: it says why
+                    done = await self._bring(tree, target, job)
+                said, code = await asyncio.gather(listening, self._process.wait())
         except (asyncio.LimitOverrunError, ValueError) as error:
             why = Text("{host}: {why}", host=self._host.name, why=Text("what it says makes no sense"))
             raise RetryableError(Text("code was not copied: {why}", why=why)) from error
-        finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
         if done is None or code != 0:
             raise _failure(self._ssh, self._host, code, said)
         return done
 
     async def _bring(self, tree: Tree, target: str, job: str) -> Copied:
-        await self._say(_script(target, job, self._patience))
+        await self._say(script(target, job, self._patience))
         await self._hear(b"\0begin\0")
         brought = read_names((await self._hear(b"\0end-of-names\0")).removesuffix(b"end-of-names\0"))
         there = await self._look(tree.entries)
@@ -182,15 +178,11 @@ class _Conversation:
             self._limit.reschedule(asyncio.get_running_loop().time() + self._patience)
 
 
-def _script(target: str, job: str, patience: float, *, drop: bool = False) -> bytes:
+def script(target: str, job: str, patience: float, *, drop: bool = False) -> bytes:
+    """For RECEIVER. `drop`: the job is gone, and with the last of those that need it so is all that was brought."""
     variables = {"TARGET": target, "JOB": job, "PATIENCE": f"{max(1, round(patience))}", "LIFELESS": f"{_LIFELESS}"}
     variables["DROP"] = f"{drop:d}"
     return scripts.line(scripts.assignments(variables) + scripts.script("code/copy"))
-
-
-def dropping(target: str, job: str, patience: float) -> bytes:
-    """For RECEIVER: the job is gone, and with the last of those that need it so is all that was brought."""
-    return _script(target, job, patience, drop=True)
 
 
 # What hosts say, in the words of libc that all tools use, and what to do about it.

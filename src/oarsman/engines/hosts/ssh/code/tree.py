@@ -77,17 +77,11 @@ class Tree:
     entries: tuple[TreeEntry, ...]  # a folder before what is in it
     left_out: tuple[str, ...] = ()  # secrets
 
-    @property
-    def bytes(self) -> int:
-        return sum(entry.size for entry in self.entries)
 
-
-def plan_copy(
-    folder: Path, *, secrets: Iterable[str] = (), limit_bytes: int = LIMIT_BYTES, limit_files: int = LIMIT_FILES
-) -> Tree:
+def plan_copy(folder: Path, *, secrets: Iterable[str] = ()) -> Tree:
     """All that would be copied; never the files and folders `secrets`. Raises UserError if that is too much, or cannot
     be read."""
-    size = _Size(folder, limit_bytes, limit_files)
+    size = _Size(folder)
     entries = []
     out = _LeftOut(_patterns(folder), frozenset(filter(None, map(_identity, secrets))))
     try:
@@ -153,8 +147,6 @@ def unreadable(error: OSError) -> UserError:
 @dataclass(slots=True)
 class _Size:
     folder: Path
-    limit_bytes: int
-    limit_files: int
     bytes: int = 0
     files: int = 0
     bytes_of: Counter[str] = field(default_factory=Counter)  # by what lies at the top
@@ -170,22 +162,22 @@ class _Size:
 
     @property
     def too_large(self) -> bool:
-        return self.bytes > self.limit_bytes or self.files > self.limit_files
+        return self.bytes > LIMIT_BYTES or self.files > LIMIT_FILES
 
     @property
     def enough(self) -> bool:
         """Nobody waits until a whole home has been looked through."""
-        return self.files > _MEASURED * self.limit_files
+        return self.files > _MEASURED * LIMIT_FILES
 
     def error(self) -> UserError:
-        if self.bytes > self.limit_bytes:
+        if self.bytes > LIMIT_BYTES:
             parts = [f"{part} ({_mebibytes(size)})" for part, size in self.bytes_of.most_common(3)]
             much = Text("{n} or more", n=_mebibytes(self.bytes)) if self.enough else _mebibytes(self.bytes)
-            most = _mebibytes(self.limit_bytes)
+            most = _mebibytes(LIMIT_BYTES)
         else:
             parts = [f"{part} ({count:,})" for part, count in self.files_of.most_common(3)]
             template = Text("{n} files and folders or more") if self.enough else Text("{n} files and folders")
-            much, most = Text(template, n=f"{self.files:,}"), f"{self.limit_files:,}"
+            much, most = Text(template, n=f"{self.files:,}"), f"{LIMIT_FILES:,}"
         return UserError(
             Text(
                 "the folder {folder} is too large to be copied to the hosts: {what}; at most {most} are copied. "
@@ -225,7 +217,7 @@ class _LeftOut:
 
     def has(self, path: str, is_folder: bool, child: os.DirEntry[str]) -> bool:
         found = child.stat(follow_symlinks=False)
-        decides = _deciding(path, is_folder, self.patterns)
+        decides = deciding(path, is_folder, self.patterns)
         ignored = decides is not None and not decides.takes_back
         if (found.st_dev, found.st_ino) in self.given or (ignored and decides in _SECRET_PATTERNS):
             self.secrets.append(path)
@@ -318,13 +310,8 @@ def _member(member: re.Match[str]) -> str:
     return f"{re.escape(first)}-{re.escape(last)}" if first <= last else ""
 
 
-def is_ignored(path: str, is_folder: bool, patterns: Sequence[_Pattern]) -> bool:
-    """Itself; whoever walks does not enter folders that are left out."""
-    found = _deciding(path, is_folder, patterns)
-    return found is not None and not found.takes_back
-
-
-def _deciding(path: str, is_folder: bool, patterns: Sequence[_Pattern]) -> _Pattern | None:
+def deciding(path: str, is_folder: bool, patterns: Sequence[_Pattern]) -> _Pattern | None:
+    """About the path itself; whoever walks does not enter folders that are left out."""
     matching = (one for one in reversed(patterns) if is_folder or not one.only_folders)
     return next((one for one in matching if one.matches.fullmatch(path)), None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os.path import basename, dirname
@@ -265,9 +265,8 @@ def clock(seen: HostSeen) -> Finding:
     return Finding(name, "clock", level, message, hint=Text("set it there, by chrony or ntp"))
 
 
-def surroundings(host: SshHost, facts: HostFacts) -> Iterator[Finding]:
-    looks: tuple[Callable[[SshHost, HostFacts], Finding], ...] = (_path, _folder, _disk, _gpus)
-    return (look(host, facts) for look in looks)
+def surroundings(host: SshHost, facts: HostFacts) -> list[Finding]:
+    return [_path(host, facts), _folder(host, facts), _disk(host, facts), _gpus(host, facts)]
 
 
 def _path(host: SshHost, facts: HostFacts) -> Finding:

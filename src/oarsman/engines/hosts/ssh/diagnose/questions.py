@@ -62,21 +62,16 @@ class Conversation:
             self.process.stdin.write((" ".join(words) + "\n").encode())
             await self.process.stdin.drain()
 
-    async def hear(self) -> list[str] | None:
-        """The words of the next line; None: it ended."""
-        assert self.process.stdout is not None
-        try:
-            line = await self.process.stdout.readline()
-        except ValueError:  # far longer than any that the script says
-            return [""]
-        return line.decode(errors="replace").rstrip("\n").split("\t") if line else None
-
     async def wait_for(self, *words: str) -> list[str] | None:
-        """The first line that begins with one of them."""
-        while (line := await self.hear()) is not None:
-            if line[0] in words:
-                return line
-        return None
+        """The words of the first line that begins with one of them; None: it ended."""
+        assert self.process.stdout is not None
+        while True:
+            with suppress(ValueError):  # a line far longer than any that the script says
+                if not (line := await self.process.stdout.readline()):
+                    return None
+                said = line.decode(errors="replace").rstrip("\n").split("\t")
+                if said[0] in words:
+                    return said
 
 
 @asynccontextmanager
@@ -146,8 +141,6 @@ async def try_ways(
 
 @dataclass
 class _Trying:
-    """One host's part."""
-
     ssh: Ssh
     seen: HostSeen
     others: Sequence[SshHost]

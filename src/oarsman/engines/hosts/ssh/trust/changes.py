@@ -27,8 +27,6 @@ class TrustChange:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """For one place."""
-
     changes: tuple[TrustChange, ...] = ()
     edits: tuple[Edit, ...] = ()
     make_key: bool = False

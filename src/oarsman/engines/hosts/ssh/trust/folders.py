@@ -12,7 +12,7 @@ from pathlib import Path
 
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Answer
-from oarsman.engines.hosts.ssh.trouble import Trouble
+from oarsman.engines.hosts.ssh.trouble import Trouble, last_line
 from oarsman.engines.hosts.ssh.trust.files import PREFIX, PublicKey
 from oarsman.text.sentence import Text
 
@@ -34,8 +34,6 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class FolderSeen:
-    """What a folder is like."""
-
     user: str
     node: str  # what the machine calls itself
     address: str  # its own, at which the connection came in; empty: unknown
@@ -115,10 +113,10 @@ class SshFolder:
             return answer.trouble
         rows = [line.split("\t") for line in answer.out.splitlines()]
         if ["oarsman-trust"] not in rows or ["end"] not in rows:
-            return _failed(self.name, _last(answer.err) or _SENSELESS)
+            return _failed(self.name, last_line(answer.err) or _SENSELESS)
         rows = rows[rows.index(["oarsman-trust"]) + 1 :]
-        if any(row[0] == "failed" for row in rows) and _last(answer.err):
-            return _failed(self.name, _last(answer.err))
+        if any(row[0] == "failed" for row in rows) and (why := last_line(answer.err)):
+            return _failed(self.name, why)
         return rows
 
 
@@ -141,10 +139,6 @@ def here(home: Path, files: Mapping[str, str]) -> SshFolder:
 
 def _failed(name: str, what: str) -> Trouble:
     return Trouble("other", Text("{host}: {why}", host=name, why=what) if name else what)
-
-
-def _last(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def _edit(number: int, path: str, edit: Edit) -> list[str]:

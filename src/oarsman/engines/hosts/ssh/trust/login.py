@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from oarsman.engines.hosts.ssh.client import Answer, Ssh, begin, end
+from oarsman.engines.hosts.ssh.client import Answer, Ssh, outcome
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, Trouble
 from oarsman.engines.hosts.ssh.trust.files import PublicKey, best, known, with_port
@@ -39,7 +37,6 @@ class Way:
     """What `ssh -G` says."""
 
     hostname: str
-    port: int
     user: str
     known_as: str  # the name under which known_hosts is asked
     known_files: tuple[Path, ...]  # the first is written to
@@ -55,15 +52,11 @@ class Way:
 
 async def way_to(ssh: Ssh, host: SshHost) -> Way | Trouble:
     program, *words = ssh.argv(host)
-    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     try:
-        process = await asyncio.create_subprocess_exec(program, "-G", *words, stdin=nothing, stdout=pipe, stderr=pipe)
+        code, out, err = await outcome(program, "-G", *words, patience=None)
     except (FileNotFoundError, PermissionError) as error:
         return ssh.trouble(host, NOT_STARTED, str(error))
-    out, err = await process.communicate()
-    if process.returncode:
-        return ssh.trouble(host, process.returncode, err.decode(errors="replace"))
-    return _read(out.decode(errors="replace"))
+    return ssh.trouble(host, code, err) if code else _read(out)
 
 
 def _read(text: str) -> Way:
@@ -78,13 +71,12 @@ def _read(text: str) -> Way:
     def files(name: str) -> tuple[Path, ...]:
         return tuple(Path(word).expanduser() for word in one(name).split())
 
-    hostname, port, alias = one("hostname"), int(one("port") or 22), one("hostkeyalias")
+    hostname = one("hostname")
     passed = (one("proxyjump"), one("proxycommand"))
     return Way(
         hostname=hostname,
-        port=port,
         user=one("user"),
-        known_as=alias or with_port(hostname, port),
+        known_as=one("hostkeyalias") or with_port(hostname, int(one("port") or 22)),
         known_files=files("userknownhostsfile") + files("globalknownhostsfile"),
         identities=tuple(Path(value).expanduser() for value in said.get("identityfile", [])),
         indirect=any(word not in ("", "none") for word in passed),
@@ -144,22 +136,17 @@ async def log_in(
 @contextmanager
 def answering(password: str, questions: Sequence[str]) -> Iterator[dict[str, str]]:
     """An environment in which ssh is told the password. It is in no file, no argument and no variable."""
-    folder = Path(tempfile.mkdtemp(prefix="oarsman-"))
     wanted = " | ".join(f"*{shlex.quote(question)}*" for question in questions) or "*"
-    pipe = None
-    try:
-        program = folder / "ask"
+    with tempfile.TemporaryDirectory(prefix="oarsman-", ignore_cleanup_errors=True) as folder:
+        program, answer = Path(folder, "ask"), Path(folder, "answer")
         program.write_text(_PROGRAM.format(wanted=wanted, asker=os.getpid()))
         program.chmod(0o700)
-        os.mkfifo(folder / "answer", 0o600)
-        pipe = os.open(folder / "answer", os.O_RDWR | os.O_NONBLOCK)  # holds what is written until somebody reads it
-        os.write(pipe, f"{password}\n".encode() * _ASKED_AT_MOST)
-        forced = {"SSH_ASKPASS": str(program), "SSH_ASKPASS_REQUIRE": "force"}
-        yield {"DISPLAY": ":0", **os.environ, **forced}  # before OpenSSH 8.4 only who has a display is helped
-    finally:
-        if pipe is not None:
-            os.close(pipe)
-        shutil.rmtree(folder, ignore_errors=True)
+        os.mkfifo(answer, 0o600)
+        # Open both ways, the pipe holds what is written until somebody reads it.
+        with open(os.open(answer, os.O_RDWR | os.O_NONBLOCK), "wb", buffering=0) as pipe:
+            pipe.write(f"{password}\n".encode() * _ASKED_AT_MOST)
+            forced = {"SSH_ASKPASS": str(program), "SSH_ASKPASS_REQUIRE": "force"}
+            yield {"DISPLAY": ":0", **os.environ, **forced}  # before OpenSSH 8.4 only who has a display is helped
 
 
 _PATIENCE = 15.0  # seconds
@@ -211,13 +198,7 @@ async def _usable(private: Path) -> str:
 
 async def _output(*words: str) -> str:
     try:
-        process = await begin(*words, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL)
-    except OSError:
+        code, out, _ = await outcome(*words, patience=_PATIENCE)
+    except OSError:  # also TimeoutError: an agent on the other side of a connection that hangs, for one
         return ""
-    try:
-        out, _ = await asyncio.wait_for(process.communicate(), _PATIENCE)
-    except TimeoutError:  # an agent on the other side of a connection that hangs, for one
-        return ""
-    finally:
-        await end(process)
-    return out.decode(errors="replace") if process.returncode == 0 else ""
+    return out if code == 0 else ""

@@ -49,22 +49,19 @@ class TrustPlan:
         return [change for work in self.work.values() for change in work.changes]
 
 
-def inventory_id(file: Path) -> str:
-    """The same for the same file on the same machine, whatever is written in it later."""
-    return hashlib.sha256(f"{socket.gethostname()}:{file.resolve()}".encode()).hexdigest()[:8]
-
-
 class Trust:
-    def __init__(self, inventory: Inventory, *, home: Path, key: Path | None = None, ssh: Ssh | None = None) -> None:
+    def __init__(self, inventory: Inventory, *, home: Path, key: Path | None = None) -> None:
         self.inventory = inventory
-        self.mark = inventory_id(inventory.file)
+        # The same for the same file on the same machine, whatever is written in it later.
+        place = f"{socket.gethostname()}:{inventory.file.resolve()}"
+        self.mark = hashlib.sha256(place.encode()).hexdigest()[:8]
         self.home = home
         self.troubles: dict[str, Trouble] = {}  # hosts that cannot take part
         self.learned: dict[str, PublicKey] = {}  # host keys that nobody here knew
         self.done: list[TrustChange] = []
         self.told: Callable[[TrustChange], None] = lambda change: None
         self._key = key
-        self._ssh = ssh or Ssh(inventory)
+        self._ssh = Ssh(inventory)
         self._ways: dict[str, Way] = {}
         self._seen: dict[str, FolderSeen] = {}
         self._passwords: dict[str, str] = {}
