@@ -198,7 +198,8 @@ class KubeBackend(Edits):
             record = await self._record(kube, key)
             async with aclosing(logs.read(kube, record, query)) as found:
                 async for lines in found:
-                    yield lines
+                    if lines:
+                        yield lines
 
     async def log_page(
         self,

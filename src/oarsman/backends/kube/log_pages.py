@@ -11,7 +11,7 @@ from typing import Final
 from oarsman.backends.base import JobRecord, LogPage, LogQuery, PlacedLine
 from oarsman.backends.kube import log_lines, logs, lookups
 from oarsman.backends.kube.log_lines import LAUNCHER, LogPosition, LogSource
-from oarsman.backends.kube.pod_log import BEGINNING, Spot, Written, behind, there
+from oarsman.backends.kube.pod_log import BEGINNING, Spot, Written, behind
 from oarsman.engines.kube.client import Kube
 from oarsman.errors import UserError
 from oarsman.portal import running
@@ -183,7 +183,7 @@ class _Ear:
         try:
             log = self._sources[source].open(self._at.spot(source))
             skipped = self._skip if source == LAUNCHER else None
-            async with aclosing(there(log.read(since=self._query.since, follow=True, skipped=skipped))) as batches:
+            async with aclosing(log.read(since=self._query.since, follow=True, skipped=skipped)) as batches:
                 async for batch in batches:
                     for written in batch:
                         await self._heard.put((source, written))
