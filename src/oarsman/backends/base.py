@@ -46,7 +46,7 @@ class JobRecord:
 class Batch:
     """What changed among the jobs since the batch before; the first one is `whole`."""
 
-    records: Iterable[JobRecord] = ()  # of a whole batch they may be read while one walks over them: do it in a thread
+    records: Iterable[JobRecord] = ()  # of a whole batch they may be read as one walks over them: once, in a thread
     gone: tuple[str, ...] = ()  # keys
     whole: bool = False  # the records are all there are: whatever else was known is gone
 
@@ -310,12 +310,16 @@ class Edits(ABC):
         return await self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": False}}}, Text("resumed"))
 
 
-def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> Document:
-    """What a merge patch makes of a document."""
-    result = copy.deepcopy(dict(document))
+def merged(document: Any, patch: Any) -> Any:
+    """RFC 7386: what a merge patch makes of a document. null removes."""
+    if not isinstance(patch, Mapping):
+        return copy.deepcopy(patch)
+    result = dict(document) if isinstance(document, Mapping) else {}
     for name, value in patch.items():
-        inner = result.get(name)
-        result[name] = merged(inner if isinstance(inner, dict) else {}, value) if isinstance(value, dict) else value
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
     return result
 
 
