@@ -20,7 +20,7 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import Batch, Document, Edits, EventRecord, JobRecord, current_user, merged
-from oarsman.backends.local.follow import Listener, LocalChanges, Readable, SupervisorLink, changes
+from oarsman.backends.local.follow import Listener, LocalChanges, SupervisorLink, changes, legible
 from oarsman.backends.local.logs import LocalLogs
 from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refusal
 from oarsman.engines.contract import HostUsage, UsageSample
@@ -260,7 +260,7 @@ class StoredBackend(Edits):
 
         def listed() -> Sequence[JobRecord]:
             found = self._store.changes(None, namespace).jobs
-            newest = {record.job.key: record for record in Readable(found, self._record, self.shown)}
+            newest = {record.job.key: record for record in legible(found, self._record, self.shown)}
             return sorted(newest.values(), key=lambda record: (record.created_at, record.job.name))
 
         if await asyncio.to_thread(self._store.anything_unfinished):
@@ -314,7 +314,7 @@ class StoredBackend(Edits):
 
     def _unsettled(self) -> Sequence[JobRecord]:
         """Those that take room here, or wait for it."""
-        return tuple(Readable(self._store.unsettled(), self._record, self.place))
+        return tuple(legible(self._store.unsettled(), self._record, self.place))
 
     # -- records -------------------------------------------------------------------------------------
     def _found(self, key: str) -> tuple[StoredJob, Job]:
