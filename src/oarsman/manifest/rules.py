@@ -4,8 +4,7 @@ misspelled field counts as absent, and what follows from its absence would only 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 from oarsman import names
 from oarsman.errors import Problem, did_you_mean
@@ -113,66 +112,56 @@ def _check_annotations(document: Document, annotations: Mapping[str, str]) -> It
             yield document.problem(path, wrong)
 
 
-def _of_policies() -> Mapping[str, Any]:
+def _of_policies() -> Mapping[str, Rule]:
     """What a policy alone reads, it declares. Asked late: most manifests are read by those who need no policy."""
     from oarsman.plan.reconcile import ANNOTATIONS
 
     return ANNOTATIONS
 
 
-def _one_of(*allowed: str) -> Any:
+Rule = Callable[[str], str | None]  # what is wrong with a value, if anything is
+
+
+def _must(pattern: str, template: str) -> Rule:
+    return lambda value: None if re.fullmatch(pattern, value) else Text(template, given=quoted(value))
+
+
+def _one_of(*allowed: str) -> Rule:
     def wrong(value: str) -> str:
         return Text("{given} is not one of {allowed}", given=quoted(value), allowed=any_of(allowed))
 
     return lambda value: None if value in allowed else wrong(value)
 
 
-def _whole(value: str) -> str | None:
-    good = re.fullmatch(r"[+-]?[0-9]{1,9}", value)
-    return None if good else Text("{given} is not a whole number", given=quoted(value))
-
-
-def _seconds(value: str) -> str | None:
-    good = re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value) and float(value) > 0
-    return None if good else Text("{given} is not a number of seconds above 0", given=quoted(value))
-
-
-def _mpi(value: str) -> str | None:
-    if "/" in value or value in ("openmpi", "mpich", "intel"):
-        return None
-    return Text("{given} is neither openmpi, mpich or intel nor a path", given=quoted(value))
-
-
-def _label(value: str) -> str | None:
-    if _DNS_1123.match(value):
-        return None
-    return Text("{given} is not a name: small letters, digits and '-', at most 63", given=quoted(value))
-
-
-_OURS: Mapping[str, Any] = {
+_ANYTHING = _must(r"(?s:.*)", "")
+_WHOLE = _must(r"[+-]?[0-9]{1,9}", Text("{given} is not a whole number"))
+_SECONDS = _must(r"(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,9})?", Text("{given} is not a number of seconds above 0"))
+_MPI = _must(r"openmpi|mpich|intel|(?s:.*/.*)", Text("{given} is neither openmpi, mpich or intel nor a path"))
+_LABEL = _must(_DNS_1123.pattern, Text("{given} is not a name: small letters, digits and '-', at most 63"))
+_OURS: Mapping[str, Rule] = {
     names.ANNOTATION_REWRITE: _one_of(*_BOOLEAN),
     names.ANNOTATION_NETWORK: _one_of("private", "host"),
     names.ANNOTATION_OVERSUBSCRIBE: _one_of(*_BOOLEAN),
-    names.ANNOTATION_PRIORITY: _whole,
+    names.ANNOTATION_PRIORITY: _WHOLE,
     names.ANNOTATION_PLACEMENT: _one_of("slot", "node"),
     names.ANNOTATION_CODE: _one_of("copy", "none"),
-    names.ANNOTATION_INVENTORY: lambda _: None,
-    names.ANNOTATION_MPI: _mpi,
-    names.ANNOTATION_SILENCE: _seconds,
-    names.ANNOTATION_DESCRIPTION: lambda _: None,
-    names.ANNOTATION_ENVIRONMENT: _label,
-    names.ANNOTATION_INSTALL: lambda _: None,
-    names.ANNOTATION_SWEEP_POINT: _whole,
-    names.ANNOTATION_SWEEP_PARAMETERS: lambda _: None,
-    names.ANNOTATION_SWEEP_SPEC: lambda _: None,
+    names.ANNOTATION_INVENTORY: _ANYTHING,
+    names.ANNOTATION_MPI: _MPI,
+    names.ANNOTATION_SILENCE: _SECONDS,
+    names.ANNOTATION_DESCRIPTION: _ANYTHING,
+    names.ANNOTATION_ENVIRONMENT: _LABEL,
+    names.ANNOTATION_INSTALL: _ANYTHING,
+    names.ANNOTATION_SWEEP_POINT: _WHOLE,
+    names.ANNOTATION_SWEEP_PARAMETERS: _ANYTHING,
+    names.ANNOTATION_SWEEP_SPEC: _ANYTHING,
     names.ANNOTATION_TAG_OUTPUT: _one_of(*_BOOLEAN),
     names.ANNOTATION_BARRIER: _one_of(*_BOOLEAN),
     names.ANNOTATION_ANY_USER: _one_of(*_BOOLEAN),
-    names.ANNOTATION_GANG: lambda _: None,
+    names.ANNOTATION_GANG: _ANYTHING,
     names.ANNOTATION_STOP: _one_of(*_BOOLEAN),
     names.ANNOTATION_API_VERSION: _one_of(*(version.value for version in ApiVersion)),
-    names.ANNOTATION_ATTEMPT: _whole,
-    names.ANNOTATION_SUBMITTED_BY: lambda _: None,
+    names.ANNOTATION_ATTEMPT: _WHOLE,
+    names.ANNOTATION_SUBMITTED_BY: _ANYTHING,
 }
 
 
