@@ -101,7 +101,7 @@ class StoredBackend(Edits):
                 now=datetime.now(UTC),
                 environment={**environment, **_of_this_process()},
             )
-            self._known[stored.uid] = stored.identified(job)
+            self._known[stored.uid] = dataclasses.replace(job, **stored.identity)
             return stored
 
         await self._supervisor.ensure()
@@ -345,7 +345,7 @@ class StoredBackend(Edits):
         if known is not None and known.generation == stored.generation:
             job = known
         else:
-            job = stored.identified(job_checked_before(stored.document))
+            job = dataclasses.replace(job_checked_before(stored.document), **stored.identity)
         if stored.finished:
             self._known.pop(stored.uid, None)
             return job
