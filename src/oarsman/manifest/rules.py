@@ -14,6 +14,7 @@ from oarsman.job.launch_options import HYDRA_ONLY
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1
 from oarsman.manifest.problems import Path, nearest, quoted
 from oarsman.manifest.source import Document
+from oarsman.text import units
 from oarsman.text.sentence import Text, all_of, any_of
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
@@ -265,7 +266,7 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
     if line.hosts:
         slots = sum(host.slots or 1 for host in line.hosts)
         hosts = ",".join(one.host if one.slots is None else f"{one.host}:{one.slots}" for one in line.hosts)
-        said = Text("{slots} (--host {hosts})", slots=_slots(slots), hosts=hosts)
+        said = Text("{slots} (--host {hosts})", slots=units.slots(slots), hosts=hosts)
     if line.processes is not None and line.processes > slots:
         hint = Text("raise slotsPerWorker, add workers, or add --oversubscribe")
         if line.hosts and line.processes <= job.slots:
@@ -280,7 +281,7 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
             "{launcher} asks for {given} per node but a node has {slots}",
             launcher=line.launcher,
             given=_processes(line.per_node),
-            slots=_slots(job.slots_per_worker),
+            slots=units.slots(job.slots_per_worker),
         )
         yield document.problem(_word(job, line), wrong, hint=Text("raise slotsPerWorker, or add --oversubscribe"))
 
@@ -296,17 +297,11 @@ def _may_exceed(job: Job, line: LaunchLine) -> bool:
 
 def _sum(job: Job) -> str:
     """4 slots (2 workers x 2 slotsPerWorker): the number, and where it comes from."""
-    workers = Text("{n} worker", n=1) if job.workers == 1 else Text("{n} workers", n=job.workers)
-    if len(job.hosts) == job.workers:
-        hosts = workers
-    else:
-        hosts = Text("(1 launcher + {workers})", workers=workers) if job.workers else Text("1 launcher")
+    hosts = units.workers(job.workers)
+    if len(job.hosts) != job.workers:
+        hosts = Text("(1 launcher + {workers})", workers=hosts) if job.workers else Text("1 launcher")
     each = job.slots_per_worker
-    return Text("{slots} ({hosts} x {each} slotsPerWorker)", slots=_slots(job.slots), hosts=hosts, each=each)
-
-
-def _slots(count: int) -> str:
-    return Text("{n} slot", n=1) if count == 1 else Text("{n} slots", n=count)
+    return Text("{slots} ({hosts} x {each} slotsPerWorker)", slots=units.slots(job.slots), hosts=hosts, each=each)
 
 
 def _processes(count: int) -> str:
