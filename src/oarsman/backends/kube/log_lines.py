@@ -157,10 +157,10 @@ def place(text: str, *, field: str) -> LogPosition:
 def _stamp(digits: str) -> str:
     if digits == "0":
         return ""
-    when, parts = digits[:14], digits[14:]
-    if datetime.strptime(when, "%Y%m%d%H%M%S").year < 1970:
+    moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S")
+    if moment.year < 1970:
         raise ValueError
-    return f"{when[:4]}-{when[4:6]}-{when[6:8]}T{when[8:10]}:{when[10:12]}:{when[12:14]}.{parts}Z"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{digits[14:]}Z"
 
 
 MOST_BYTES: Final = 64 * 2**20  # read for one page, whatever it looks for
