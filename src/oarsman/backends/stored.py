@@ -22,7 +22,7 @@ from oarsman import names
 from oarsman.backends.base import Batch, Document, Edits, EventRecord, JobRecord, current_user, merged
 from oarsman.backends.local.follow import Listener, LocalChanges, SupervisorLink, changes, legible
 from oarsman.backends.local.logs import LocalLogs
-from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refusal
+from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refuse_impossible
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.hosts.core import cgroups, installed_mpi, limits
 from oarsman.engines.hosts.core.job_spec import find_spec
@@ -199,9 +199,7 @@ class StoredBackend(Edits):
     def _in_its_environment(self, job: Job) -> Attachment:
         """Raises ManifestError where there is none of that name, or one that cannot be had."""
         attached = Attaching(self._paths).of(job)
-        refused = refusal(job, attached, self.environments.known())
-        if refused is not None:
-            raise refused
+        refuse_impossible(job, attached, self.environments.known())
         return attached
 
     async def _replace(self, key: str) -> None:
