@@ -55,7 +55,6 @@ class AdmissionControl:
         self._looking: dict[str, asyncio.Task[None]] = {}  # by inventory
 
     def hold(self, job: Job) -> None:
-        """It runs already: found so at start-up."""
         self._waiting.pop(job.uid, None)
         places = tuple(Place(member=member, machine=machine) for member, machine in self.placed(job).items())
         self._running[job.uid] = job, places

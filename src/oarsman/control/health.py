@@ -190,7 +190,7 @@ class HealthServer:
 
     alive: Mapping[str, Check]
     ready: Mapping[str, Check]
-    metrics: Metrics | None = None
+    metrics: Metrics
     health_port: int
     monitoring_port: int
     address: str = ""  # empty: every address of the machine
@@ -201,7 +201,7 @@ class HealthServer:
         if self.health_port:
             health = routes.setdefault(self.health_port, [])
             health += [web.get("/healthz", self._answer(self.alive)), web.get("/readyz", self._answer(self.ready))]
-        if self.monitoring_port and self.metrics is not None:
+        if self.monitoring_port:
             routes.setdefault(self.monitoring_port, []).append(web.get("/metrics", self._scrape))
         try:
             for port, served in routes.items():
@@ -238,7 +238,6 @@ class HealthServer:
         return answer
 
     async def _scrape(self, request: web.Request) -> web.Response:
-        assert self.metrics is not None
         body, content_type = self.metrics.expose(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
