@@ -16,7 +16,6 @@ from oarsman.store.paths import Paths
 ABILITIES = (
     base.StartsInFolder,
     base.Previews,
-    base.Refuses,
     base.HasInventory,
     base.HasOperator,
     base.HasNamespaces,
@@ -34,7 +33,7 @@ def test_each_place_has_its_own(tmp_path: Path) -> None:
     places = (LocalBackend(paths), SshBackend(None, paths), KubeBackend(access))
     assert {backend.place: abilities(backend) for backend in places} == {
         "local": {base.StartsInFolder, base.Previews},
-        "ssh": {base.StartsInFolder, base.Previews, base.Refuses, base.HasInventory},
+        "ssh": {base.StartsInFolder, base.Previews, base.HasInventory},
         "kube": {base.HasOperator, base.HasNamespaces, base.HasRights, base.KeepsWorkers},
     }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from manifest_samples import SEEDS, V1, V2BETA1
 
 from oarsman.errors import ManifestError, Problem
-from oarsman.manifest import documents, job_from_document, load, render_all
+from oarsman.manifest import documents, job_from_document, load, render
 
 SEED_TEXTS = [file.read_text(encoding="utf-8") for file in sorted(SEEDS.glob("*.yaml"))] + [V1, V2BETA1]
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,7 +28,7 @@ def problems_of(text: str | bytes) -> tuple[Problem, ...]:
 
 def check(text: str | bytes) -> None:
     problems = problems_of(text)
-    assert render_all(problems)
+    assert all(map(render, problems))
     assert all(problem.line >= 1 and problem.column >= 1 and problem.message for problem in problems)
 
 

@@ -8,7 +8,7 @@ import pytest
 from for_every import for_every
 
 from oarsman.errors import ManifestError
-from oarsman.manifest import job_from_document, load, render_all
+from oarsman.manifest import job_from_document, load, render
 from oarsman.manifest.source import read
 
 BROKEN = sorted((Path(__file__).parent / "broken").glob("*.yaml"))
@@ -34,8 +34,10 @@ def test_a_broken_manifest_is_explained_word_by_word(file: Path) -> None:
     manifest, expected = parts(file)
     with pytest.raises(ManifestError) as caught:
         load(manifest, file.name)
-    shown = "\n".join(line.rstrip() for line in render_all(caught.value.problems).splitlines())
-    assert shown == expected
+    problems = caught.value.problems
+    count = f"{len(problems)} problems" if len(problems) != 1 else "1 problem"
+    lines = "\n".join([*map(render, problems), count]).splitlines()
+    assert "\n".join(line.rstrip() for line in lines) == expected
 
 
 @for_every(BROKEN)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oarsman.errors import Problem, did_you_mean
-from oarsman.manifest.problems import dotted, nearest, quoted, render, render_all, visible
+from oarsman.manifest.problems import dotted, nearest, quoted, render, visible
 
 
 def problem(snippet: str, column: int, **more) -> Problem:
@@ -67,11 +67,6 @@ def test_the_first_line_can_be_clicked_and_the_last_gives_a_hint() -> None:
 
 def test_a_problem_without_a_place_is_one_line() -> None:
     assert render(problem("", 0, line=0, source="<document>")) == "<document>: error: a.b: is odd"
-
-
-def test_all_problems_end_with_their_number() -> None:
-    assert render_all([problem("a", 1)]).endswith("\n1 problem")
-    assert render_all([problem("a", 1)] * 2).endswith("\n2 problems")
 
 
 @given(st.text(), st.integers(1, 300), st.text(), st.text())

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
 
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.errors import UserError
@@ -18,8 +18,9 @@ from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWant
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission
 from oarsman.job.state import EventRecord as EventRecord
-from oarsman.job.state import Status
-from oarsman.plan.capacity.amounts import Capacity
+from oarsman.job.state import Says, Status
+from oarsman.plan.capacity.amounts import Capacity, total
+from oarsman.plan.capacity.placement import Machine
 from oarsman.store.logs import LogLine as LogLine
 from oarsman.store.logs import Search, stamp
 from oarsman.text.sentence import Text
@@ -46,7 +47,7 @@ class JobRecord:
 class Batch:
     """What changed among the jobs since the batch before; the first one is `whole`."""
 
-    records: Iterable[JobRecord] = ()  # of a whole batch they may be read while one walks over them: do it in a thread
+    records: Iterable[JobRecord] = ()  # of a whole batch they may be read as one walks over them: once, in a thread
     gone: tuple[str, ...] = ()  # keys
     whole: bool = False  # the records are all there are: whatever else was known is gone
 
@@ -75,8 +76,8 @@ class HostFinding:
     """What a check found of a host that is not well."""
 
     level: str  # warn or fail
-    message: str
-    hint: str = ""
+    message: Annotated[str, Says(sentence=True)]
+    hint: Annotated[str, Says(sentence=True)] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,17 @@ class HostRecord:
     holdings: tuple[Holding, ...] = ()
     checked: datetime | None = None  # by `oarsman hosts check`; None: never
     findings: tuple[HostFinding, ...] = ()  # of that check
+
+    @staticmethod
+    def of(machine: Machine, shares: Sequence[tuple[str, Capacity]], **more: Any) -> HostRecord:
+        """shares: what each job has of it, by its key; together they are what is held, if nothing else is said."""
+        given = {
+            "name": machine.name,
+            "total": Amounts.of(machine.capacity),
+            "held": Amounts.of(total(share for _, share in shares)),
+            "holdings": tuple(Holding(key=key, amounts=Amounts.of(share)) for key, share in shares),
+        }
+        return HostRecord(**{**given, **more})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +184,14 @@ class LogQuery:
 
 
 EVERYTHING = LogQuery()
+
+
+class Where(TypedDict, total=False):
+    """Which page of a log: lines after a place, before one, or (neither) the last ones."""
+
+    after: str | None
+    before: str | None
+    limit: int  # of lines; 500 if nothing is said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,16 +278,8 @@ class Backend(Protocol):
     def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
         """All jobs, and then what changes among them, for ever. Nothing is polled; trouble is survived."""
 
-    async def log_page(
-        self,
-        key: str,
-        query: LogQuery = EVERYTHING,
-        *,
-        after: str | None = None,
-        before: str | None = None,
-        limit: int = 500,
-    ) -> LogPage:
-        """Lines after a place, before one, or (neither) the last ones. Its cost does not grow with the log."""
+    async def log_page(self, key: str, query: LogQuery = EVERYTHING, **where: Unpack[Where]) -> LogPage:
+        """Its cost does not grow with the log."""
 
     def log_follow(
         self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
@@ -310,12 +322,16 @@ class Edits(ABC):
         return await self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": False}}}, Text("resumed"))
 
 
-def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> Document:
-    """What a merge patch makes of a document."""
-    result = copy.deepcopy(dict(document))
+def merged(document: Any, patch: Any) -> Any:
+    """RFC 7386: what a merge patch makes of a document. null removes."""
+    if not isinstance(patch, Mapping):
+        return copy.deepcopy(patch)
+    result = dict(document) if isinstance(document, Mapping) else {}
     for name, value in patch.items():
-        inner = result.get(name)
-        result[name] = merged(inner if isinstance(inner, dict) else {}, value) if isinstance(value, dict) else value
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
     return result
 
 
@@ -337,13 +353,6 @@ class Previews(Protocol):
 
 
 @runtime_checkable
-class Refuses(Protocol):
-    """Cannot honour all that a manifest may say, and knows it without asking anybody."""
-
-    def refusals(self, job: Job) -> Sequence[str]: ...
-
-
-@runtime_checkable
 class HasInventory(Protocol):
     """Runs jobs on the hosts that a file names."""
 
@@ -352,6 +361,9 @@ class HasInventory(Protocol):
 
     async def held(self) -> Mapping[str, Capacity]:
         """What jobs have of each host, without asking any of them."""
+
+    def refusals(self, job: Job) -> Sequence[str]:
+        """What of a manifest cannot be honoured there, without asking anybody."""
 
 
 @runtime_checkable

@@ -20,9 +20,9 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import Batch, Document, Edits, EventRecord, JobRecord, current_user, merged
-from oarsman.backends.local.follow import Listener, LocalChanges, Readable, SupervisorLink, changes
+from oarsman.backends.local.follow import Listener, LocalChanges, SupervisorLink, changes, legible
 from oarsman.backends.local.logs import LocalLogs
-from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refusal
+from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refuse_impossible
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.hosts.core import cgroups, installed_mpi, limits
 from oarsman.engines.hosts.core.job_spec import find_spec
@@ -101,7 +101,7 @@ class StoredBackend(Edits):
                 now=datetime.now(UTC),
                 environment={**environment, **_of_this_process()},
             )
-            self._known[stored.uid] = stored.identified(job)
+            self._known[stored.uid] = dataclasses.replace(job, **stored.identity)
             return stored
 
         await self._supervisor.ensure()
@@ -199,9 +199,7 @@ class StoredBackend(Edits):
     def _in_its_environment(self, job: Job) -> Attachment:
         """Raises ManifestError where there is none of that name, or one that cannot be had."""
         attached = Attaching(self._paths).of(job)
-        refused = refusal(job, attached, self.environments.known())
-        if refused is not None:
-            raise refused
+        refuse_impossible(job, attached, self.environments.known())
         return attached
 
     async def _replace(self, key: str) -> None:
@@ -260,7 +258,7 @@ class StoredBackend(Edits):
 
         def listed() -> Sequence[JobRecord]:
             found = self._store.changes(None, namespace).jobs
-            newest = {record.job.key: record for record in Readable(found, self._record, self.shown)}
+            newest = {record.job.key: record for record in legible(found, self._record, self.shown)}
             return sorted(newest.values(), key=lambda record: (record.created_at, record.job.name))
 
         if await asyncio.to_thread(self._store.anything_unfinished):
@@ -314,7 +312,7 @@ class StoredBackend(Edits):
 
     def _unsettled(self) -> Sequence[JobRecord]:
         """Those that take room here, or wait for it."""
-        return tuple(Readable(self._store.unsettled(), self._record, self.place))
+        return tuple(legible(self._store.unsettled(), self._record, self.place))
 
     # -- records -------------------------------------------------------------------------------------
     def _found(self, key: str) -> tuple[StoredJob, Job]:
@@ -345,7 +343,7 @@ class StoredBackend(Edits):
         if known is not None and known.generation == stored.generation:
             job = known
         else:
-            job = stored.identified(job_checked_before(stored.document))
+            job = dataclasses.replace(job_checked_before(stored.document), **stored.identity)
         if stored.finished:
             self._known.pop(stored.uid, None)
             return job

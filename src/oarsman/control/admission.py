@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -37,24 +37,17 @@ class Facts(Protocol):
     async def look(self) -> None: ...
 
 
+@dataclass(eq=False)
 class AdmissionControl:
     """Decides only when something changed, and tells which jobs that concerns."""
 
-    def __init__(
-        self,
-        site: SiteRules,
-        facts_of: Callable[[str], Facts],
-        concerned: Callable[[str], None],
-        placed: Callable[[Job], Mapping[str, str]],
-        environments: Attaching | None = None,
-    ) -> None:
-        """facts_of: of the machines of an inventory. placed: where the members of a job were, when it was last
-        prepared. environments: which jobs may have to wait for."""
-        self._site = site
-        self._facts_of = facts_of
-        self._concerned = concerned
-        self._placed = placed
-        self._environments = environments
+    site: SiteRules
+    facts_of: Callable[[str], Facts]  # the machines of an inventory
+    concerned: Callable[[str], None]
+    placed: Callable[[Job], Mapping[str, str]]  # where the members of a job were, when it was last prepared
+    environments: Attaching | None = None  # which jobs may have to wait for
+
+    def __post_init__(self) -> None:
         self._waiting: dict[str, Job] = {}
         self._running: dict[str, tuple[Job, tuple[Place, ...]]] = {}
         self._decisions: dict[str, Admission] = {}
@@ -62,9 +55,8 @@ class AdmissionControl:
         self._looking: dict[str, asyncio.Task[None]] = {}  # by inventory
 
     def hold(self, job: Job) -> None:
-        """It runs already: found so at start-up."""
         self._waiting.pop(job.uid, None)
-        places = tuple(Place(member=member, machine=machine) for member, machine in self._placed(job).items())
+        places = tuple(Place(member=member, machine=machine) for member, machine in self.placed(job).items())
         self._running[job.uid] = job, places
 
     @property
@@ -80,7 +72,7 @@ class AdmissionControl:
     async def admit(self, assignment: Assignment, now: datetime) -> Assignment:
         """With room, if there is some, and in its environment. Whoever waits for an environment, or whom a policy
         delays, asks for none."""
-        job, environments = assignment.job, self._environments
+        job, environments = assignment.job, self.environments
         asking = not (assignment.status.finished or job.run_policy.suspend or not_before(job, assignment.status, now))
         attached = environments.of(job) if environments is not None else NOTHING
         if attached.admission is not None and assignment.status.start_time is None:
@@ -96,7 +88,7 @@ class AdmissionControl:
     def ask(self, job: Job, now: datetime) -> Admission:
         inventory = _inventory(job)
         try:
-            facts = self._facts_of(inventory)
+            facts = self.facts_of(inventory)
             if job.uid in self._running:
                 return self._again(job, facts, now)
             if self._waiting.get(job.uid) != job:
@@ -120,7 +112,7 @@ class AdmissionControl:
             return self._admitted(job.uid)
         machines = facts.machines()
         others = self._placed_jobs(now, machines, but=job.uid)
-        answer = queue.extend(places, self._site.gang_of(job, now, machines), others, machines)
+        answer = queue.extend(places, self.site.gang_of(job, now, machines), others, machines)
         if not answer.admitted:
             return self._admitted(job.uid, reason=answer.reason)
         self._running[job.uid] = job, answer.placement
@@ -133,7 +125,7 @@ class AdmissionControl:
 
     def _placed_jobs(self, now: datetime, machines: Sequence[Machine], *, but: str = "") -> list[Placed]:
         return [
-            Placed(gang=self._site.gang_of(job, now, machines), placement=places)
+            Placed(gang=self.site.gang_of(job, now, machines), placement=places)
             for job, places in self._running.values()
             if job.uid != but
         ]
@@ -144,22 +136,22 @@ class AdmissionControl:
         first = {_inventory(job): uid for uid, job in reversed(self._waiting.items())}
         for inventory, uid in first.items():
             self._stale.add(inventory)
-            self._concerned(uid)
+            self.concerned(uid)
 
     def _decide(self, inventory: str, facts: Facts, now: datetime) -> None:
         """For all who wait for hosts of the same inventory at once."""
         self._stale.discard(inventory)
         rivals = {job.key: job for job in self._waiting.values() if _inventory(job) == inventory}
         machines = facts.machines()
-        gangs = [self._site.gang_of(job, now, machines) for job in rivals.values()]
-        for decision in queue.admit(gangs, self._placed_jobs(now, machines), machines, self._site):
+        gangs = [self.site.gang_of(job, now, machines) for job in rivals.values()]
+        for decision in queue.admit(gangs, self._placed_jobs(now, machines), machines, self.site):
             uid = rivals[decision.key].uid
             changed = self._decisions.get(uid) != decision.admission
             self._decisions[uid] = decision.admission
             if decision.admission.admitted:
                 self._running[uid] = self._waiting.pop(uid), decision.admission.placement
             if changed:
-                self._concerned(uid)
+                self.concerned(uid)
         if facts.troubles and any(_inventory(job) == inventory for job in self._waiting.values()):
             self._look(inventory, facts, after=_AGAIN_SECONDS)
 
@@ -179,7 +171,7 @@ class AdmissionControl:
         self._stale.add(inventory)
         for uid, job in list(self._waiting.items()):
             if _inventory(job) == inventory:
-                self._concerned(uid)
+                self.concerned(uid)
 
 
 def on_this_machine(
@@ -195,15 +187,14 @@ def on_this_machine(
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _Measured:
-    fresh = True
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self.troubles: Mapping[str, object] = {}
+    machine: Machine
+    fresh: bool = True
+    troubles: Mapping[str, object] = field(default_factory=dict)
 
     def machines(self) -> Sequence[Machine]:
-        return [self._machine]
+        return [self.machine]
 
     async def look(self) -> None:
         """All that there is to know of it was measured."""

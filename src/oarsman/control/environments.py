@@ -212,14 +212,14 @@ NOTHING = Attachment()
 FIELD = f"metadata.annotations[{names.ANNOTATION_ENVIRONMENT}]"
 
 
-def refusal(job: Job, attachment: Attachment, known: str) -> ManifestError | None:
-    """Why nobody should hand in a job like this; `known` is the hint where there is no such environment."""
+def refuse_impossible(job: Job, attachment: Attachment, known: str) -> None:
+    """Raises why nobody should hand in a job like this; `known` is the hint where there is no such environment."""
     answer = attachment.admission
     if answer is None or not answer.impossible:
-        return None
+        return
     name = job.annotation(names.ANNOTATION_ENVIRONMENT)
     hint = known if answer.reason.startswith("there is no") else Text("`oarsman env log {name}` tells more", name=name)
-    return ManifestError([Problem(source=job.name, line=0, column=0, field=FIELD, message=answer.reason, hint=hint)])
+    raise ManifestError([Problem(source=job.name, line=0, column=0, field=FIELD, message=answer.reason, hint=hint)])
 
 
 class Attaching:

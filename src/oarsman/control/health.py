@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from aiohttp import web
@@ -76,7 +76,7 @@ class Metrics:
         labels = ["verb", "resource", "code"]
         self._requests = counter("oarsman_api_requests_total", "Requests to the API server; code 0: no answer.", labels)
         self._request_seconds = quick("oarsman_api_request_seconds", "Length of a request to the API server.", ["verb"])
-        self._resources, self._verbs, self._states = (_Bounded(_MOST_VALUES) for _ in range(3))
+        self._resources, self._verbs, self._states = (_Bounded() for _ in range(3))
 
     def launcher_seen(self, namespace: str, launcher: str) -> None:
         self._info.labels(launcher=launcher, namespace=namespace).set(1)
@@ -95,7 +95,7 @@ class Metrics:
         for state, count in counts.items():
             known = self._states.bound(state)
             summed[known] = summed.get(known, 0) + count
-        for state in self._states.values:
+        for state in self._states:
             self._jobs.labels(state).set(summed.get(state, 0))
 
     def turn(self, result: str, seconds: float) -> None:
@@ -114,19 +114,13 @@ class Metrics:
         return encode(self.registry), content_type
 
 
-class _Bounded:
+class _Bounded(dict[str, None]):
     """The first so many values of a label pass; later ones are all `other`."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.values: dict[str, None] = {}
-
     def bound(self, value: str) -> str:
-        if value not in self.values:
-            if len(self.values) >= self._most:
-                value = OTHER
-            self.values[value] = None
-        return value
+        known = value if value in self or len(self) < _MOST_VALUES else OTHER
+        self[known] = None
+        return known
 
 
 def lease_is_renewed(election: Election) -> Check:
@@ -141,17 +135,17 @@ def lease_is_renewed(election: Election) -> Check:
     return check
 
 
+@dataclass(eq=False)
 class Turns:
     """Notices a turn that does not end."""
 
-    def __init__(self, longest: float = LONGEST_TURN, clock: Clock = time.monotonic) -> None:
-        self._longest = longest
-        self._clock = clock
-        self._begun: dict[str, float] = {}
+    longest: float = LONGEST_TURN
+    clock: Clock = time.monotonic
+    _begun: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def turn(self, key: str) -> Iterator[None]:
-        self._begun[key] = self._clock()
+        self._begun[key] = self.clock()
         try:
             yield
         finally:
@@ -161,33 +155,33 @@ class Turns:
         key = min(self._begun, key=self._begun.__getitem__, default=None)
         if key is None:
             return None
-        seconds = self._clock() - self._begun[key]
-        return f"the turn of {key} has not ended for {seconds:.0f} s" if seconds > self._longest else None
+        seconds = self.clock() - self._begun[key]
+        return f"the turn of {key} has not ended for {seconds:.0f} s" if seconds > self.longest else None
 
 
+@dataclass(eq=False)
 class Reachable:
     """Notices an API server that does not answer any more. Fed with the outcome of every request."""
 
-    def __init__(self, longest: float = LONGEST_SILENCE, clock: Clock = time.monotonic) -> None:
-        self._longest = longest
-        self._clock = clock
-        self._answered = False
-        self._failing_since: float | None = None
+    longest: float = LONGEST_SILENCE
+    clock: Clock = time.monotonic
+    _answered: bool = False
+    _failing_since: float | None = None
 
     def request(self, verb: str, plural: str, status: int | None, seconds: float) -> None:
         if status is not None and 0 < status < 500:  # a refusal is an answer
             self._answered = True
             self._failing_since = None
         elif self._failing_since is None:
-            self._failing_since = self._clock()
+            self._failing_since = self.clock()
 
     def __call__(self) -> str | None:
         if not self._answered:
             return "the API server has not answered yet"
         if self._failing_since is None:
             return None
-        seconds = self._clock() - self._failing_since
-        return f"the API server has not answered for {seconds:.0f} s" if seconds > self._longest else None
+        seconds = self.clock() - self._failing_since
+        return f"the API server has not answered for {seconds:.0f} s" if seconds > self.longest else None
 
 
 @dataclass(eq=False, kw_only=True)
@@ -196,20 +190,18 @@ class HealthServer:
 
     alive: Mapping[str, Check]
     ready: Mapping[str, Check]
-    metrics: Metrics | None = None
+    metrics: Metrics
     health_port: int
     monitoring_port: int
     address: str = ""  # empty: every address of the machine
-
-    def __post_init__(self) -> None:
-        self._runners: list[web.AppRunner] = []
+    _runners: list[web.AppRunner] = field(default_factory=list)
 
     async def start(self) -> None:
         routes: dict[int, list[web.RouteDef]] = {}
         if self.health_port:
             health = routes.setdefault(self.health_port, [])
             health += [web.get("/healthz", self._answer(self.alive)), web.get("/readyz", self._answer(self.ready))]
-        if self.monitoring_port and self.metrics is not None:
+        if self.monitoring_port:
             routes.setdefault(self.monitoring_port, []).append(web.get("/metrics", self._scrape))
         try:
             for port, served in routes.items():
@@ -246,7 +238,6 @@ class HealthServer:
         return answer
 
     async def _scrape(self, request: web.Request) -> web.Response:
-        assert self.metrics is not None
         body, content_type = self.metrics.expose(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 

@@ -57,10 +57,6 @@ class KubeRecords:
     def document(self, record: Record[Mpijob]) -> Mapping[str, Any]:
         return views.document_of(record.stored.document())
 
-    def identified(self, record: Record[Mpijob], job: Job) -> Job:
-        """The API server writes all that into the document."""
-        return job
-
     def assignment(self, record: Record[Mpijob], job: Job) -> Assignment:
         stop = job.annotation(names.ANNOTATION_STOP) == "true"
         return Assignment(job=job, status=record.status, environment={}, folder=Path("/"), stop_requested=stop)

@@ -52,6 +52,7 @@ class Record(Generic[Stored]):
     version: Hashable  # of all that the job is built from
     status: Status
     stored: Stored  # what it was read from
+    identity: Mapping[str, Any] = field(default_factory=dict)  # fields of its `Job` that its document does not say
     engine: str = ""  # the name of the one it was handed to
     deleting: bool = False  # to be removed as soon as nothing of it lives
     collected: bool = False  # it is being removed by others, with all it owns
@@ -64,9 +65,6 @@ class Records(Protocol[Stored]):
 
     def document(self, record: Record[Stored]) -> Mapping[str, Any]:
         """The manifest, as its author wrote it."""
-
-    def identified(self, record: Record[Stored], job: Job) -> Job:
-        """The job with what its document does not say."""
 
     def assignment(self, record: Record[Stored], job: Job) -> Assignment: ...
 
@@ -312,7 +310,7 @@ class Reconciler(Generic[Stored]):
             return known
         document = self.records.document(record)
         try:
-            job = self.records.identified(record, job_from_document(document))
+            job = replace(job_from_document(document), **record.identity)
         except ManifestError:
             last = self._last_valid(record, known, document)
             if last is None:
@@ -326,7 +324,7 @@ class Reconciler(Generic[Stored]):
             return known
         begun = record.status.start_time is not None or bool(record.status.attempts)
         job = salvaged(document) if begun else None
-        return self.records.identified(record, job) if job is not None else None
+        return replace(job, **record.identity) if job is not None else None
 
 
 def _still_ours(job: Job, status: Status) -> tuple[Job, bool]:

@@ -32,15 +32,13 @@ class StoreRecords:
             version=stored.generation,
             status=from_wire(stored.status),
             stored=stored,
+            identity=stored.identity,
             engine=stored.engine,
             deleting=stored.deleting,
         )
 
     def document(self, record: Record[StoredJob]) -> Mapping[str, Any]:
         return record.stored.document
-
-    def identified(self, record: Record[StoredJob], job: Job) -> Job:
-        return record.stored.identified(job)
 
     def assignment(self, record: Record[StoredJob], job: Job) -> Assignment:
         stored = record.stored

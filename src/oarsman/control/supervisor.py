@@ -74,13 +74,10 @@ class Supervisor:
         server = await asyncio.start_unix_server(self._serve, self._paths.socket)
         _tell(ready, b"ok")
         log.info("supervisor %d is ready", os.getpid())
-        turning = asyncio.create_task(self._reconciler.run())
-        idling = asyncio.create_task(self._leave_when_idle())
-        resyncing = asyncio.create_task(self._look_at_everything_again())
-        sampling = asyncio.create_task(self._sample())
-        stopping = asyncio.create_task(self._stop.wait())
+        beside = (self._leave_when_idle(), self._look_at_everything_again(), self._sample())
+        turning, stopping, *others = map(asyncio.create_task, (self._reconciler.run(), self._stop.wait(), *beside))
         await asyncio.wait({turning, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (turning, idling, resyncing, sampling, stopping):
+        for task in (turning, stopping, *others):
             task.cancel()
         server.close()
         for engine in self._engines:

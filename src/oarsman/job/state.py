@@ -206,5 +206,5 @@ class EventRecord:
     first_time: datetime
     severity: str  # Normal, Warning
     reason: str
-    message: str
+    message: Annotated[str, Says(sentence=True)]
     count: int = 1

@@ -9,5 +9,4 @@ from oarsman.manifest.load import load as load
 from oarsman.manifest.load import salvaged as salvaged
 from oarsman.manifest.load import sketch as sketch
 from oarsman.manifest.problems import render as render
-from oarsman.manifest.problems import render_all as render_all
 from oarsman.manifest.write import to_yaml as to_yaml

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from oarsman.errors import Problem, did_you_mean
 from oarsman.text import sentence
@@ -33,11 +33,6 @@ def render(problem: Problem, *, error: str = "error:", hint: str = "hint:") -> s
     if problem.hint:
         lines.append(visible(f"    {hint} {problem.hint}"))
     return "\n".join(lines)
-
-
-def render_all(problems: Sequence[Problem]) -> str:
-    count = f"{len(problems)} problems" if len(problems) != 1 else "1 problem"
-    return "\n".join([*(render(problem) for problem in problems), count])
 
 
 def visible(text: str) -> str:

@@ -4,8 +4,7 @@ misspelled field counts as absent, and what follows from its absence would only 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 from oarsman import names
 from oarsman.errors import Problem, did_you_mean
@@ -15,6 +14,7 @@ from oarsman.job.launch_options import HYDRA_ONLY
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1
 from oarsman.manifest.problems import Path, nearest, quoted
 from oarsman.manifest.source import Document
+from oarsman.text import units
 from oarsman.text.sentence import Text, all_of, any_of
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
@@ -113,66 +113,56 @@ def _check_annotations(document: Document, annotations: Mapping[str, str]) -> It
             yield document.problem(path, wrong)
 
 
-def _of_policies() -> Mapping[str, Any]:
+def _of_policies() -> Mapping[str, Rule]:
     """What a policy alone reads, it declares. Asked late: most manifests are read by those who need no policy."""
     from oarsman.plan.reconcile import ANNOTATIONS
 
     return ANNOTATIONS
 
 
-def _one_of(*allowed: str) -> Any:
+Rule = Callable[[str], str | None]  # what is wrong with a value, if anything is
+
+
+def _must(pattern: str, template: str) -> Rule:
+    return lambda value: None if re.fullmatch(pattern, value) else Text(template, given=quoted(value))
+
+
+def _one_of(*allowed: str) -> Rule:
     def wrong(value: str) -> str:
         return Text("{given} is not one of {allowed}", given=quoted(value), allowed=any_of(allowed))
 
     return lambda value: None if value in allowed else wrong(value)
 
 
-def _whole(value: str) -> str | None:
-    good = re.fullmatch(r"[+-]?[0-9]{1,9}", value)
-    return None if good else Text("{given} is not a whole number", given=quoted(value))
-
-
-def _seconds(value: str) -> str | None:
-    good = re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value) and float(value) > 0
-    return None if good else Text("{given} is not a number of seconds above 0", given=quoted(value))
-
-
-def _mpi(value: str) -> str | None:
-    if "/" in value or value in ("openmpi", "mpich", "intel"):
-        return None
-    return Text("{given} is neither openmpi, mpich or intel nor a path", given=quoted(value))
-
-
-def _label(value: str) -> str | None:
-    if _DNS_1123.match(value):
-        return None
-    return Text("{given} is not a name: small letters, digits and '-', at most 63", given=quoted(value))
-
-
-_OURS: Mapping[str, Any] = {
+_ANYTHING = _must(r"(?s:.*)", "")
+_WHOLE = _must(r"[+-]?[0-9]{1,9}", Text("{given} is not a whole number"))
+_SECONDS = _must(r"(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,9})?", Text("{given} is not a number of seconds above 0"))
+_MPI = _must(r"openmpi|mpich|intel|(?s:.*/.*)", Text("{given} is neither openmpi, mpich or intel nor a path"))
+_LABEL = _must(_DNS_1123.pattern, Text("{given} is not a name: small letters, digits and '-', at most 63"))
+_OURS: Mapping[str, Rule] = {
     names.ANNOTATION_REWRITE: _one_of(*_BOOLEAN),
     names.ANNOTATION_NETWORK: _one_of("private", "host"),
     names.ANNOTATION_OVERSUBSCRIBE: _one_of(*_BOOLEAN),
-    names.ANNOTATION_PRIORITY: _whole,
+    names.ANNOTATION_PRIORITY: _WHOLE,
     names.ANNOTATION_PLACEMENT: _one_of("slot", "node"),
     names.ANNOTATION_CODE: _one_of("copy", "none"),
-    names.ANNOTATION_INVENTORY: lambda _: None,
-    names.ANNOTATION_MPI: _mpi,
-    names.ANNOTATION_SILENCE: _seconds,
-    names.ANNOTATION_DESCRIPTION: lambda _: None,
-    names.ANNOTATION_ENVIRONMENT: _label,
-    names.ANNOTATION_INSTALL: lambda _: None,
-    names.ANNOTATION_SWEEP_POINT: _whole,
-    names.ANNOTATION_SWEEP_PARAMETERS: lambda _: None,
-    names.ANNOTATION_SWEEP_SPEC: lambda _: None,
+    names.ANNOTATION_INVENTORY: _ANYTHING,
+    names.ANNOTATION_MPI: _MPI,
+    names.ANNOTATION_SILENCE: _SECONDS,
+    names.ANNOTATION_DESCRIPTION: _ANYTHING,
+    names.ANNOTATION_ENVIRONMENT: _LABEL,
+    names.ANNOTATION_INSTALL: _ANYTHING,
+    names.ANNOTATION_SWEEP_POINT: _WHOLE,
+    names.ANNOTATION_SWEEP_PARAMETERS: _ANYTHING,
+    names.ANNOTATION_SWEEP_SPEC: _ANYTHING,
     names.ANNOTATION_TAG_OUTPUT: _one_of(*_BOOLEAN),
     names.ANNOTATION_BARRIER: _one_of(*_BOOLEAN),
     names.ANNOTATION_ANY_USER: _one_of(*_BOOLEAN),
-    names.ANNOTATION_GANG: lambda _: None,
+    names.ANNOTATION_GANG: _ANYTHING,
     names.ANNOTATION_STOP: _one_of(*_BOOLEAN),
     names.ANNOTATION_API_VERSION: _one_of(*(version.value for version in ApiVersion)),
-    names.ANNOTATION_ATTEMPT: _whole,
-    names.ANNOTATION_SUBMITTED_BY: lambda _: None,
+    names.ANNOTATION_ATTEMPT: _WHOLE,
+    names.ANNOTATION_SUBMITTED_BY: _ANYTHING,
 }
 
 
@@ -276,7 +266,7 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
     if line.hosts:
         slots = sum(host.slots or 1 for host in line.hosts)
         hosts = ",".join(one.host if one.slots is None else f"{one.host}:{one.slots}" for one in line.hosts)
-        said = Text("{slots} (--host {hosts})", slots=_slots(slots), hosts=hosts)
+        said = Text("{slots} (--host {hosts})", slots=units.slots(slots), hosts=hosts)
     if line.processes is not None and line.processes > slots:
         hint = Text("raise slotsPerWorker, add workers, or add --oversubscribe")
         if line.hosts and line.processes <= job.slots:
@@ -291,7 +281,7 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
             "{launcher} asks for {given} per node but a node has {slots}",
             launcher=line.launcher,
             given=_processes(line.per_node),
-            slots=_slots(job.slots_per_worker),
+            slots=units.slots(job.slots_per_worker),
         )
         yield document.problem(_word(job, line), wrong, hint=Text("raise slotsPerWorker, or add --oversubscribe"))
 
@@ -307,17 +297,11 @@ def _may_exceed(job: Job, line: LaunchLine) -> bool:
 
 def _sum(job: Job) -> str:
     """4 slots (2 workers x 2 slotsPerWorker): the number, and where it comes from."""
-    workers = Text("{n} worker", n=1) if job.workers == 1 else Text("{n} workers", n=job.workers)
-    if len(job.hosts) == job.workers:
-        hosts = workers
-    else:
-        hosts = Text("(1 launcher + {workers})", workers=workers) if job.workers else Text("1 launcher")
+    hosts = units.workers(job.workers)
+    if len(job.hosts) != job.workers:
+        hosts = Text("(1 launcher + {workers})", workers=hosts) if job.workers else Text("1 launcher")
     each = job.slots_per_worker
-    return Text("{slots} ({hosts} x {each} slotsPerWorker)", slots=_slots(job.slots), hosts=hosts, each=each)
-
-
-def _slots(count: int) -> str:
-    return Text("{n} slot", n=1) if count == 1 else Text("{n} slots", n=count)
+    return Text("{slots} ({hosts} x {each} slotsPerWorker)", slots=units.slots(job.slots), hosts=hosts, each=each)
 
 
 def _processes(count: int) -> str:

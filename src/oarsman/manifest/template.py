@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 from oarsman.errors import Problem
@@ -25,19 +26,14 @@ Plain = Literal["text", "flag", "whole", "texts", "text map", "quantities", "qua
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """A mapping of a known shape."""
+    """A mapping of a known shape, or a list of such."""
 
     shape: str
+    listed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Many:
-    """A list of mappings of a known shape."""
-
-    shape: str
-
-
-Kind = Plain | One | Many
+Many = partial(One, listed=True)
+Kind = Plain | One
 Shape = Mapping[str, Kind]
 
 
@@ -139,17 +135,16 @@ def check_template(document: Document, path: Path, template: Mapping[str, Any]) 
 
 
 def _check(document: Document, path: Path, value: Any, kind: Kind) -> Iterator[Problem]:
-    if isinstance(kind, One):
+    if not isinstance(kind, One):
+        yield from _check_plain(document, path, value, kind)
+    elif not kind.listed:
         yield from _check_shape(document, path, value, kind.shape)
-    elif isinstance(kind, Many):
-        if not isinstance(value, list):
-            hint = Text("start each item with a dash") if isinstance(value, dict) else None
-            yield document.problem(path, Text("must be a list, not {given}", given=quoted(value)), hint=hint)
-            return
+    elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _check_shape(document, (*path, index), item, kind.shape)
     else:
-        yield from _check_plain(document, path, value, kind)
+        hint = Text("start each item with a dash") if isinstance(value, dict) else None
+        yield document.problem(path, Text("must be a list, not {given}", given=quoted(value)), hint=hint)
 
 
 def _check_shape(document: Document, path: Path, value: Any, shape: str) -> Iterator[Problem]:

@@ -43,19 +43,6 @@ def for_another_run(document: Mapping[str, Any]) -> Document:
     return fresh
 
 
-def merged(document: Any, patch: Any) -> Any:
-    """RFC 7386: what a merge patch makes of a document. null removes."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    result = dict(document) if isinstance(document, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = merged(result.get(name), value)
-    return result
-
-
 def completed(job: Job) -> Document:
     """The document with every default that the job was completed with. What was said stays as it was said."""
     document = copy.deepcopy(as_given(job.document))

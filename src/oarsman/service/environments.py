@@ -43,7 +43,7 @@ class EnvironmentService:
     async def environment_log(self, name: str, after: int = 0) -> BuildLogView:
         require(self.identity, Action.LOOK)
         found = await self._jobs.environments.log(name, after=after)
-        return BuildLogView(text=found.text, after=found.after, ended=found.ended)
+        return BuildLogView.of(found)
 
     async def _view(self, record: EnvironmentRecord) -> EnvironmentView:
         return EnvironmentView(

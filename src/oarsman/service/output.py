@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine
+from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine, Where
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.service import models, views
 from oarsman.text.sentence import Text
@@ -34,22 +34,13 @@ class OutputService:
         return [models.EventView.of(found) for found in await self._jobs.events(key)]
 
     async def log(
-        self,
-        key: str,
-        only: models.LogFilter = models.ALL_LINES,
-        *,
-        after: str | None = None,
-        before: str | None = None,
-        limit: int = 500,
+        self, key: str, only: models.LogFilter = models.ALL_LINES, **where: Unpack[Where]
     ) -> models.LogPageView:
-        if after is not None and before is not None:
+        if where.get("after") is not None and where.get("before") is not None:
             raise UsageError(Text("lines come after a place or before one, not both"), field="before")
         await self._may_see(key)
-        return views.log_page(
-            await self._jobs.log_page(
-                key, replace(views.log_query(only), live=True), after=after, before=before, limit=limit
-            )
-        )
+        query = replace(views.log_query(only), live=True)
+        return views.log_page(await self._jobs.log_page(key, query, **where))
 
     async def follow_log(
         self, key: str, only: models.LogFilter = models.ALL_LINES, *, after: str | None = None

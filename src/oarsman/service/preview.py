@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from oarsman import names
-from oarsman.backends.base import Backend, HasInventory, Preview, Previews, Refuses
+from oarsman.backends.base import Backend, HasInventory, Preview, Previews
 from oarsman.errors import ManifestError, OarsmanError, Problem, UsageError
 from oarsman.job.job import Job
 from oarsman.job.mpi import hostfile
@@ -19,6 +19,7 @@ from oarsman.plan import placement
 from oarsman.service import views
 from oarsman.service.documents import completed
 from oarsman.service.models import Create, FitView, PreviewView, ProblemView
+from oarsman.text import units
 from oarsman.text.sentence import Text, sentences
 
 _MOST_COPIES = 1000
@@ -88,7 +89,7 @@ async def preview(
     if fit.machines:  # of an inventory: hosts of the job may share one, and mpirun is told their addresses
         placed = dict(enumerate(placement.planned(job, fit.machines)[:_MOST_PLACED]))
         view = view.model_copy(update={"placement": views.hosts_with_ranks(placed), "hostfile": ""})
-    refused = jobs.refusals(job) if isinstance(jobs, Refuses) else ()
+    refused = jobs.refusals(job) if isinstance(jobs, HasInventory) else ()
     crowded = _on_one_host(jobs) and view.ranks is not None and view.ranks > fit.total.cpus > 0
     crowd = [Text("{ranks} ranks share {cpus} CPUs", ranks=view.ranks, cpus=f"{fit.total.cpus:g}")] if crowded else []
     return view.model_copy(update={"fit": fit, "warnings": [*view.warnings, *refused, *crowd]})
@@ -143,9 +144,8 @@ async def _given(
 
 def arithmetic(job: Job) -> str:
     """One sentence: how many slots there are and why, and what the launch line does with them."""
-    slots = Text(
-        "{hosts} x {each} = {all}", hosts=_hosts(job), each=_slots(job.slots_per_worker), all=_slots(job.slots)
-    )
+    each, every = units.slots(job.slots_per_worker), units.slots(job.slots)
+    slots = Text("{hosts} x {each} = {all}", hosts=_hosts(job), each=each, all=every)
     line = job.launch
     if line is None:
         return Text(
@@ -197,9 +197,5 @@ def _fill(more: int, *, oversubscribe: bool) -> str:
 def _hosts(job: Job) -> str:
     if not job.workers:
         return Text("1 launcher")
-    workers = Text("{n} worker", n=1) if job.workers == 1 else Text("{n} workers", n=job.workers)
+    workers = units.workers(job.workers)
     return Text("({workers} + 1 launcher)", workers=workers) if job.run_launcher_as_worker else workers
-
-
-def _slots(number: int) -> str:
-    return Text("{n} slot", n=1) if number == 1 else Text("{n} slots", n=number)

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oarsman import names
-from oarsman.backends.base import Backend, HasNamespaces, JobRecord, StartsInFolder
+from oarsman.backends.base import Backend, HasNamespaces, JobRecord, StartsInFolder, merged
 from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
 from oarsman.service import documents, listing, models, preview, views
-from oarsman.service.documents import for_another_run, merged
+from oarsman.service.documents import for_another_run
 from oarsman.service.environments import EnvironmentService
 from oarsman.service.job_index import JobIndex, Rows, RowsRead, if_there
 from oarsman.service.listing import ToldJobs, glance

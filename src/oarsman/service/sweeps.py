@@ -138,7 +138,6 @@ class SweepService:
 
     # -- looking -------------------------------------------------------------------------------------
     async def sweeps(self, namespace: str | None = None) -> Sequence[SweepView]:
-        """The newest first, without their points."""
         groups = (await self._groups(namespace)).items()
         wanted = [(key, jobs) for key, jobs in groups if namespace in (None, key.partition("/")[0])]
         found = [await self._sweep_view(key, jobs, points=False) for key, jobs in wanted]
@@ -205,13 +204,10 @@ class SweepService:
 
     # -- changing ------------------------------------------------------------------------------------
     async def create_sweep(self, wanted: SweepSpec) -> SweepView:
-        """Begin it, or go on with it where it is there already and the same."""
         require(self.identity, Action.CREATE)
         if self._job_index is not None:
             await self._groups()  # a job index that has begun to read must not miss what comes
-        sweep = sweep_of_spec(wanted)
-        handing = self._handing(await self._chosen_folder(None), self.identity.name)
-        drive = await self._runner.begin(sweep, handing)
+        drive = await self.driven_sweep(wanted)
         await self._not_anothers(drive.sweep.key)
         await self._sweeping.start(drive)
         return await self.sweep(drive.sweep.key)
@@ -236,7 +232,6 @@ class SweepService:
         return await runner.begin(sweep_of_spec(wanted), handing)
 
     async def resume_sweep(self, key: str) -> SweepView:
-        """Hand in the points that have no job, and those that were stopped; what has ended is not repeated."""
         first = await self._first(key)
         folder = first.folder or await self._chosen_folder(None)
         drive = await self._runner.resume(key, self._handing(folder, first.owner))
@@ -244,20 +239,17 @@ class SweepService:
         return await self.sweep(key)
 
     async def stop_sweep(self, key: str) -> SweepView:
-        """End whatever has not ended, and hand in nothing more."""
         await self._first(key)
         await self._sweeping.end(key)
         await self._runner.stop(key, self._mine, self._learn)
         return await self.sweep(key)
 
     async def delete_sweep(self, key: str) -> None:
-        """All its jobs with their logs; those that run are stopped first."""
         await self._first(key)
         await self._sweeping.end(key)
         await self._runner.delete(key, self._mine)
 
     async def close(self) -> None:
-        """Hand in nothing more, and let go of the backend."""
         await self._sweeping.close()
         await self._jobs.close()
 

@@ -83,7 +83,6 @@ def waiting(record: backend.JobRecord) -> models.QueueEntry | None:
     if place is None or record.status.finished or record.deleting:
         return None
     queued = record.status.condition(names.QUEUED)
-    wanted = needed_by(record.job)
     return models.QueueEntry(
         key=record.job.key,
         position=place.position,
@@ -91,7 +90,7 @@ def waiting(record: backend.JobRecord) -> models.QueueEntry | None:
         reason=place.reason,
         since=queued.since if queued is not None else record.created_at,
         owner=record.owner,
-        wanted=models.AmountsView(cpus=float(wanted.cpus), memory_bytes=int(wanted.memory), gpus=wanted.gpus),
+        wanted=models.AmountsView.of(backend.Amounts.of(needed_by(record.job))),
     )
 
 
@@ -168,28 +167,18 @@ def ranks(record: backend.JobRecord) -> Iterator[models.RankView]:
     planned = dict(enumerate(placement.planned(job, status.machines)))
     if seen and job.launch is not None and job.launch.in_shell:  # the plan is that of a script's first launch
         planned = {rank: host for rank, host in planned.items() if seen.get(rank) == host}
-    culprit = status.cause.rank if status.cause is not None else None
+    culprit, code = (status.cause.rank, status.cause.exit_code) if status.cause is not None else (None, None)
+    state = "exited" if status.finished else "running" if status.is_true(names.RUNNING) else ""
+    well = status.is_true(names.SUCCEEDED)
     for rank in range(min(max((*planned, *seen), default=-1) + 1, _MOST_RANKS)):
         meant = planned.get(rank)
         yield models.RankView(
             rank=rank,
             host=seen.get(rank, meant or ""),
             planned_host=meant,
-            state=_rank_state(status, rank in seen),
-            exit_code=_rank_exit(status, rank, culprit),
+            state=state if rank in seen else "",
+            exit_code=0 if well else code if rank == culprit else None,
         )
-
-
-def _rank_state(status: domain.Status, seen: bool) -> str:
-    if status.finished:
-        return "exited" if seen else ""
-    return "running" if seen and status.is_true(names.RUNNING) else ""
-
-
-def _rank_exit(status: domain.Status, rank: int, culprit: int | None) -> int | None:
-    if status.is_true(names.SUCCEEDED):
-        return 0
-    return status.cause.exit_code if status.cause is not None and rank == culprit else None
 
 
 # -- what a job said and did --------------------------------------------------------------------------

@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, NamedTuple, get_args, get_origin
 
 from oarsman.job.state import Described, Status, described
 from oarsman.text.sentence import Text, dump, load
+from oarsman.text.units import ranges
 
 Document = dict[str, Any]
 Convert = Callable[..., Any]
@@ -76,12 +77,42 @@ def _made_of(status: Status) -> Document:
     return {_plain(text): _made(text) for text in said if isinstance(text, Text) and text.arguments}
 
 
+class _Converters(NamedTuple):
+    """How a value is written, and how it is read; None: as it is."""
+
+    write: Convert | None = None
+    read: Convert | None = None
+
+
+def _converters(type_: Any, words: tuple[str, ...] = ()) -> _Converters:
+    if type_ is bool:
+        return _Converters(str, lambda word: word == "True") if words else _Converters(None, bool)
+    if type_ is datetime:
+        return _Converters(_time, _read_time)
+    if is_dataclass(type_):
+        return _Converters(_writer(type_), _reader(type_))  # type: ignore[arg-type]
+    if get_origin(type_) is tuple:
+        write, read = _converters(get_args(type_)[0])
+        return _Converters(
+            list if write is None else lambda items: [write(item) for item in items],
+            tuple if read is None else lambda items, texts: tuple([read(item, texts) for item in items]),
+        )
+    if get_args(type_) == (int, str):
+        return _Converters(_ranks_per_host, _host_of_each_rank)
+    if get_args(type_) == (str, datetime):
+        return _Converters(
+            lambda times: {name: _time(at) for name, at in times.items()},
+            lambda times: {name: at for name, text in times.items() if (at := _read_time(text))},
+        )
+    return _Converters(dict, dict) if get_args(type_) else _Converters()
+
+
 # -- writing ------------------------------------------------------------------------------------
 @cache
 def _writer(cls: type) -> Convert:
     lines, known = ["written = {}"], {}
     for one in described(cls):
-        convert = _plain if one.says.sentence else _writing(one.type, one.says.words)
+        convert = _plain if one.says.sentence else _converters(one.type, one.says.words).write
         known[f"convert_{one.name}"] = convert
         group, _, name = one.wire.rpartition(".")
         into = f"written.setdefault({group!r}, {{}})" if group else "written"
@@ -101,24 +132,6 @@ def _function(argument: str, lines: Sequence[str], known: Document) -> Convert:
     return made
 
 
-def _writing(type_: Any, words: tuple[str, ...] = ()) -> Convert | None:
-    """How a value of this type is written; None: as it is."""
-    if type_ is datetime:
-        return _time
-    if type_ is bool and words:
-        return str
-    if is_dataclass(type_):
-        return _writer(type_)  # type: ignore[arg-type]
-    if get_origin(type_) is tuple:
-        convert = _writing(get_args(type_)[0])
-        return list if convert is None else lambda items: [convert(item) for item in items]
-    if get_args(type_) == (int, str):
-        return _ranks_per_host
-    if get_args(type_) == (str, datetime):
-        return lambda times: {name: _time(at) for name, at in times.items()}
-    return dict if get_args(type_) else None
-
-
 def _time(at: datetime) -> str:
     return (at if at.tzinfo is UTC else at.astimezone(UTC)).isoformat().removesuffix("+00:00") + "Z"
 
@@ -135,13 +148,7 @@ def _ranges(numbers: Sequence[int]) -> str:
     """[0, 1, 2, 5] -> "0-2,5"."""
     if numbers[-1] - numbers[0] == len(numbers) - 1 > 0:  # as a rule there is no gap
         return f"{numbers[0]}-{numbers[-1]}"
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return ranges(numbers).replace(" ", "")
 
 
 # -- reading ------------------------------------------------------------------------------------
@@ -154,7 +161,7 @@ def _reader(cls: type) -> Convert:
     values = []
     for one in found:
         group, _, wire = one.wire.rpartition(".")
-        known[f"convert_{one.name}"] = convert = _reading(one.type, one.says.words)
+        known[f"convert_{one.name}"] = convert = _converters(one.type, one.says.words).read
         if not one.has_default:
             known[f"other_{one.name}"], other = _stand_in(one), f"other_{one.name}(document)"
         elif one.field.default is not MISSING:
@@ -193,24 +200,6 @@ def _stand_in(one: Described) -> Convert:
     if one.type is bool:
         return lambda document: False
     return lambda document: ""
-
-
-def _reading(type_: Any, words: tuple[str, ...] = ()) -> Convert | None:
-    """How a value is read; None: as it is."""
-    if type_ is bool:
-        return (lambda word: word == "True") if words else bool
-    if type_ is datetime:
-        return _read_time
-    if is_dataclass(type_):
-        return _reader(type_)  # type: ignore[arg-type]
-    if get_origin(type_) is tuple:
-        convert = _reading(get_args(type_)[0])
-        return tuple if convert is None else lambda items, texts: tuple([convert(item, texts) for item in items])
-    if get_args(type_) == (int, str):
-        return _host_of_each_rank
-    if get_args(type_) == (str, datetime):
-        return lambda times: {name: at for name, text in times.items() if (at := _read_time(text))}
-    return dict if get_args(type_) else None
 
 
 def _read_time(text: str | None) -> datetime | None:

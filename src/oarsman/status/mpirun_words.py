@@ -8,7 +8,7 @@ MPICH and Intel MPI (both Hydra) are understood.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,9 +65,6 @@ _DYING_WORDS: Final = re.compile(
     r"^Fatal Python error|^panic"
 )
 _FRAME: Final = re.compile(r"-{20,}")
-_ONE_FAILED: Final = re.compile(
-    r"Primary job terminated normally, but \d+ process(?:es)? returned a non-zero exit code"
-)
 # What launchers write whenever a rank fails. It tells that one did, and nothing about why.
 _BOILERPLATE: Final = re.compile(
     r"Primary job\s+terminated normally, but|a non-zero exit code\. Per user-direction|"
@@ -83,11 +80,29 @@ _BOILERPLATE: Final = re.compile(
 _LIBRARY_SAYS: Final = re.compile(r"\[(?:mpiexec|proxy:\S+)@[^\]]+\] |\[\S+:\d+\] (?:\*\*\* |PMIX ERROR)")
 
 _MISSES_HOST: Final = re.compile(r"\[mpiexec@[^\]]+\] .*Launch proxy failed")
-_MISSES_PROGRAM: Final = re.compile(
+
+
+def _on_one_line(lines: Sequence[str]) -> str:
+    """Launchers wrap their sentences."""
+    return re.sub(r"\s+", " ", " ".join(lines))
+
+
+def _says(pattern: str) -> Callable[[Sequence[str]], bool]:
+    """Whether the launcher says that, on however many lines."""
+    words = re.compile(pattern)
+    return lambda lines: words.search(_on_one_line(lines)) is not None
+
+
+# Whether Open MPI 4 says that a rank failed. It leaves out which one if it hears that all ranks run only after one has
+# failed: "running" overwrites "failed".
+tells_of_a_rank: Final = _says(r"Primary job terminated normally, but \d+ process(?:es)? returned a non-zero exit code")
+# The program it was to start is not there.
+misses_the_program: Final = _says(
     r"(?:mpirun|mpiexec|orterun|prterun|prun) was unable to find the specified executable|"
     r"execvp error on file .{1,300}? \(No such file or directory\)"
 )
-_REFUSES: Final = re.compile(
+# It was called in a way it does not accept, and has not started anything.
+refuses_its_command_line: Final = _says(
     r"\b(?:mpirun|mpiexec|orterun|prterun|prun)(?:\.real)?: Error: unknown option|"
     r"An unrecognized option was included on the (?:mpirun|mpiexec|orterun|prterun|prun) command line|"
     r"\[mpiexec@[^\]]+\] .{0,120}?unrecognized argument|"
@@ -115,33 +130,10 @@ def blamed(lines: Sequence[str]) -> NamedProcess | None:
     return _hydra(text)
 
 
-def _on_one_line(lines: Sequence[str]) -> str:
-    """Launchers wrap their sentences."""
-    return re.sub(r"\s+", " ", " ".join(lines))
-
-
 def is_hydra(lines: Sequence[str]) -> bool:
     """Whether the launcher's words are those of MPICH's or Intel MPI's."""
     begins = ("[mpiexec@", "[proxy:")
     return any(line.startswith(begins) or "BAD TERMINATION OF ONE OF YOUR" in line for line in lines)
-
-
-def tells_of_a_rank(lines: Sequence[str]) -> bool:
-    """Whether Open MPI 4 says that a rank failed.
-
-    It leaves out which one if it hears that all ranks run only after one has failed: "running" overwrites "failed".
-    """
-    return _ONE_FAILED.search(_on_one_line(lines)) is not None
-
-
-def misses_the_program(lines: Sequence[str]) -> bool:
-    """Whether the launcher says that the program it was to start is not there."""
-    return _MISSES_PROGRAM.search(_on_one_line(lines)) is not None
-
-
-def refuses_its_command_line(lines: Sequence[str]) -> bool:
-    """Whether the launcher says that it was called in a way it does not accept, before it started anything."""
-    return _REFUSES.search(_on_one_line(lines)) is not None
 
 
 def last_word(lines: Sequence[str]) -> str | None:

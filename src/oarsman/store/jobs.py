@@ -16,14 +16,13 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman.errors import ConflictError, NotFoundError, StoreError
-from oarsman.job.job import Job
 from oarsman.job.state import EventRecord
 from oarsman.store.damage import explained
 from oarsman.text.sentence import Text, dump, load
@@ -62,10 +61,10 @@ class StoredJob:
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
-    def identified(self, job: Job) -> Job:
-        """The job of its document, with what that does not say."""
-        given = {name: getattr(self, name) for name in ("uid", "generation", "created_at", "namespace", "owner")}
-        return replace(job, **given)
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What its document does not say of the job."""
+        return {name: getattr(self, name) for name in ("uid", "generation", "created_at", "namespace", "owner")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+from oarsman.text.sentence import Text
+
 # From so many seconds on: a unit and the smaller one beside it. The console's pages count up with it, too.
 UNITS: Final = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
 
@@ -54,6 +56,14 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             runs.append([number])
     return ", ".join("-".join(map(str, run)) for run in runs)
+
+
+def slots(number: int) -> str:
+    return Text("{n} slot", n=1) if number == 1 else Text("{n} slots", n=number)
+
+
+def workers(number: int) -> str:
+    return Text("{n} worker", n=1) if number == 1 else Text("{n} workers", n=number)
 
 
 def number(amount: float) -> str:

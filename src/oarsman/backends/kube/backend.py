@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from oarsman import names
 from oarsman.backends import base
@@ -198,20 +198,14 @@ class KubeBackend(Edits):
             record = await self._record(kube, key)
             async with aclosing(logs.read(kube, record, query)) as found:
                 async for lines in found:
-                    yield lines
+                    if lines:
+                        yield lines
 
     async def log_page(
-        self,
-        key: str,
-        query: base.LogQuery = base.EVERYTHING,
-        *,
-        after: str | None = None,
-        before: str | None = None,
-        limit: int = 500,
+        self, key: str, query: base.LogQuery = base.EVERYTHING, **where: Unpack[base.Where]
     ) -> base.LogPage:
         async with self._asking() as kube:
-            record = await self._record(kube, key)
-            return await log_pages.page(kube, record, query, after=after, before=before, limit=limit)
+            return await log_pages.page(kube, await self._record(kube, key), query, **where)
 
     async def log_follow(
         self, key: str, query: base.LogQuery = base.EVERYTHING, *, after: str | None = None

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from oarsman import names
 from oarsman.backends.base import JobRecord, LogLine, LogQuery
-from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, Written, behind, earlier, there
+from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, Written, behind, earlier
 from oarsman.errors import UnsupportedError, UserError
 from oarsman.job import launch
 from oarsman.job.job import Implementation, Job
@@ -157,10 +157,10 @@ def place(text: str, *, field: str) -> LogPosition:
 def _stamp(digits: str) -> str:
     if digits == "0":
         return ""
-    when, parts = digits[:14], digits[14:]
-    if datetime.strptime(when, "%Y%m%d%H%M%S").year < 1970:
+    moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S")
+    if moment.year < 1970:
         raise ValueError
-    return f"{when[:4]}-{when[4:6]}-{when[6:8]}T{when[8:10]}:{when[10:12]}:{when[12:14]}.{parts}Z"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{digits[14:]}Z"
 
 
 MOST_BYTES: Final = 64 * 2**20  # read for one page, whatever it looks for
@@ -218,7 +218,7 @@ async def onwards(source: LogSource, after: Spot, limit: int) -> Stretch:
         passed = behind(passed, written.stamp)
         source.take(reader, written)
 
-    async with aclosing(there(source.open(after).read(skipped=skip))) as batches:
+    async with aclosing(source.open(after).read(skipped=skip)) as batches:
         async for batch in batches:
             for written in batch:
                 before, spot = spot, behind(spot, written.stamp)
@@ -291,7 +291,7 @@ class _Look:
     async def at(self, log: PodLog, *, tail: int | None = None, since_time: str | None = None) -> None:
         self._found = deque(maxlen=self.limit)
         reader = self.source.reader()
-        async with aclosing(there(log.read(tail=tail, since_time=since_time))) as batches:
+        async with aclosing(log.read(tail=tail, since_time=since_time)) as batches:
             async for batch in batches:
                 for written in batch:
                     if not self._take(reader, written):

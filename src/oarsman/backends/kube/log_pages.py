@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Final
+from typing import Final, Unpack
 
-from oarsman.backends.base import JobRecord, LogPage, LogQuery, PlacedLine
+from oarsman.backends.base import JobRecord, LogPage, LogQuery, PlacedLine, Where
 from oarsman.backends.kube import log_lines, logs, lookups
 from oarsman.backends.kube.log_lines import LAUNCHER, LogPosition, LogSource
-from oarsman.backends.kube.pod_log import BEGINNING, Spot, Written, behind, there
+from oarsman.backends.kube.pod_log import BEGINNING, Spot, Written, behind
 from oarsman.engines.kube.client import Kube
 from oarsman.errors import UserError
 from oarsman.portal import running
@@ -20,9 +20,8 @@ from oarsman.text.sentence import Text
 MOST_LINES = 10_000
 
 
-async def page(
-    kube: Kube, record: JobRecord, query: LogQuery, *, after: str | None, before: str | None, limit: int
-) -> LogPage:
+async def page(kube: Kube, record: JobRecord, query: LogQuery, **where: Unpack[Where]) -> LogPage:
+    after, before, limit = where.get("after"), where.get("before"), where.get("limit", 500)
     if after is not None and before is not None:
         raise UserError(Text("a page is after a place or before one, not both"), field="before")
     if limit < 1:
@@ -183,7 +182,7 @@ class _Ear:
         try:
             log = self._sources[source].open(self._at.spot(source))
             skipped = self._skip if source == LAUNCHER else None
-            async with aclosing(there(log.read(since=self._query.since, follow=True, skipped=skipped))) as batches:
+            async with aclosing(log.read(since=self._query.since, follow=True, skipped=skipped)) as batches:
                 async for batch in batches:
                     for written in batch:
                         await self._heard.put((source, written))

@@ -10,12 +10,11 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
 
 from oarsman.backends.base import JobRecord, LogLine, LogQuery
 from oarsman.backends.kube import follow, lookups, records
 from oarsman.backends.kube.log_lines import ContainerLogReader
-from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, there
+from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot
 from oarsman.engines.kube.client import Kube, NotFound, resources
 from oarsman.errors import NotFoundError
 from oarsman.job.job import Job
@@ -27,28 +26,25 @@ from oarsman.text.sentence import Text
 Batch = list[LogLine]
 
 
-async def read(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
-    """Lines in batches: what is there now, or all until the attempt is over."""
-    source = _followed(kube, record, query) if query.follow else _present(kube, record, query)
-    async with aclosing(source):
-        async for batch in source:
-            if batch:
-                yield batch
+def read(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
+    """Lines in batches, some of which may be empty: what is there now, or all until the attempt is over."""
+    return _followed(kube, record, query) if query.follow else _present(kube, record, query)
 
 
 # -- what is there now -------------------------------------------------------------------------------
 async def _present(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
     launcher = await launcher_of(kube, record.job, query.attempt)
     if launcher is None and not query.workers:
-        async for batch in _kept(record, query):
-            yield batch
+        if (lines := kept(record, query.attempt)) is not None:
+            yield lines
+            raise gone(record, lines)
         return
     reader = ContainerLogReader(record, query)
     at_once = query.tail is None and not query.workers
     held: deque[LogLine] = deque(maxlen=query.tail)
     if launcher is not None:
         log = log_of_launcher(kube, record.job, launcher)
-        async for written in there(log.read(tail=query.tail if reader.takes_all else None, since=query.since)):
+        async for written in log.read(tail=query.tail if reader.takes_all else None, since=query.since):
             batch = reader.read(written)
             if at_once:
                 yield batch
@@ -57,7 +53,7 @@ async def _present(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGener
         held.extend(reader.rest())
     own: Batch = []
     for index in query.workers:
-        async for written in there(log_of_worker(kube, record.job, index).read(since=query.since)):
+        async for written in log_of_worker(kube, record.job, index).read(since=query.since):
             own += reader.of_worker(record.job.worker_host(index), written)
     if query.workers:
         held = deque(sorted([*held, *own], key=lambda line: line.stamp), maxlen=query.tail)
@@ -66,16 +62,8 @@ async def _present(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGener
         reader.check()
 
 
-async def _kept(record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
-    """There is no pod. If there was one, what its failure left in the status is all there is."""
-    lines = kept(record, query.attempt)
-    if lines is not None:
-        yield lines
-        raise gone(record, lines)
-
-
 def kept(record: JobRecord, number: int | None) -> Batch | None:
-    """The last lines in the status of a job whose pod is gone; None: there was no such pod."""
+    """Of a job whose pod is gone: what its failure left in the status is all there is. None: there was no such pod."""
     attempts = [a for a in record.status.attempts if number in (None, a.number)]
     return _last_lines(record, attempts[-1]) if attempts else None
 
@@ -107,27 +95,29 @@ async def _followed(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGene
     job = record.job
     number = query.attempt or await newest_attempt(kube, record)
     launcher = await begun(kube, record, number)
+    record = await as_it_is_now(kube, record)
     if launcher is None:
-        async for batch in _kept(await as_it_is_now(kube, record), replace(query, attempt=number)):
-            yield batch
+        if (lines := kept(record, number)) is not None:
+            yield lines
+            raise gone(record, lines)
         return
-    reader = ContainerLogReader(await as_it_is_now(kube, record), query)
+    reader = ContainerLogReader(record, query)
     log = log_of_launcher(kube, job, launcher)
     tail = query.tail
     if tail is not None and not reader.takes_all:
         found: deque[LogLine] = deque(maxlen=tail)
-        async for written in there(log.read(since=query.since)):
+        async for written in log.read(since=query.since):
             found.extend(reader.read(written))
         yield list(found)
         tail = None
     beside: Batch = []  # workers' own words, gathered while the launcher speaks
 
     async def gather(index: int) -> None:
-        async for written in there(log_of_worker(kube, job, index).read(since=query.since, follow=True)):
+        async for written in log_of_worker(kube, job, index).read(since=query.since, follow=True):
             beside.extend(reader.of_worker(job.worker_host(index), written))
 
     async with running(*map(gather, query.workers)):
-        async for written in there(log.read(tail=tail, since=query.since, follow=True)):
+        async for written in log.read(tail=tail, since=query.since, follow=True):
             batch = [*beside, *reader.read(written)]
             beside.clear()
             yield batch

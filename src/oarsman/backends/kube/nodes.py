@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from oarsman import names
-from oarsman.backends.base import Amounts, Fit, Holding, HostRecord
+from oarsman.backends.base import Amounts, Fit, HostRecord
 from oarsman.engines.kube.client import ApiError, Forbidden, Kube, Meta, Resource, resources
 from oarsman.engines.kube.views import ObjectCondition
 from oarsman.job.job import Job, Role
@@ -92,15 +92,8 @@ class ClusterNode:
         return Spot(machine=self.machine, free=(self.machine.capacity - self.held).at_least_nothing)
 
     def record(self, used: Amounts | None) -> HostRecord:
-        return HostRecord(
-            name=self.machine.name,
-            state=self.state,
-            message=self.message,
-            total=Amounts.of(self.machine.capacity),
-            held=Amounts.of(self.held),
-            used=used,
-            holdings=tuple(Holding(key=key, amounts=Amounts.of(held)) for key, held in sorted(self.jobs.items())),
-        )
+        own = {"state": self.state, "message": self.message, "held": Amounts.of(self.held), "used": used}
+        return HostRecord.of(self.machine, sorted(self.jobs.items()), **own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

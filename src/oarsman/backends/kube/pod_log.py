@@ -54,7 +54,8 @@ class PodLog:
         since_time: str | None = None,
         skipped: Callable[[Written], object] | None = None,
     ) -> AsyncGenerator[list[Written]]:
-        """What is there now; with `follow`, all until the container has ended for good.
+        """What is there now, nothing where there is no log yet or none any more; with `follow`, all until the container
+        has ended for good.
 
         `since` is by our clock, `since_time` by that of the stamps. `skipped` is shown what the server repeats of
         what comes before the place to start from.
@@ -72,6 +73,8 @@ class PodLog:
                 if not follow:
                     raise
                 broken = True
+            except (Invalid, NotFound):  # the container waits to be started, or the pod is gone
+                return
             if not follow:
                 return
             if await self._over():  # what a broken stream still owed is asked for, unless nobody has it
@@ -134,16 +137,6 @@ class PodLog:
         except Unavailable:
             return False
         return lookups.ended(pod, self._container)
-
-
-async def there(log: AsyncGenerator[list[Written]]) -> AsyncGenerator[list[Written]]:
-    """The log, or nothing where there is none yet or none any more."""
-    try:
-        async with aclosing(log):
-            async for batch in log:
-                yield batch
-    except (Invalid, NotFound):  # the container waits to be started, or the pod is gone
-        return
 
 
 def behind(spot: Spot, stamp: str) -> Spot:

@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
 from oarsman import names
-from oarsman.backends.base import Amounts, Fit, Holding, HostRecord, JobRecord, Preview
+from oarsman.backends.base import Amounts, Fit, HostRecord, JobRecord, Preview
 from oarsman.engines.hosts.core import cgroups, installed_mpi
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.core.linux import probe
@@ -32,7 +32,7 @@ from oarsman.job.mpi import Family, discover_hosts, hostfile
 from oarsman.job.observed import Place
 from oarsman.job.state import Status
 from oarsman.plan.capacity import one_machine, queue
-from oarsman.plan.capacity.amounts import Capacity, total
+from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.gang import Placed
 from oarsman.plan.capacity.placement import Machine
 from oarsman.plan.capacity.queue import SiteRules
@@ -75,17 +75,7 @@ def host(records: Sequence[JobRecord], now: datetime) -> HostRecord:
     site = this_machine()
     [machine] = site.machines
     shares = [(job.gang.key, job.holds()[machine.name]) for job in site.placed(records, now)]
-    return host_record(machine, shares, name=socket.gethostname(), state="ready", used=_used(machine.capacity))
-
-
-def host_record(machine: Machine, shares: Sequence[tuple[str, Capacity]], **more: Any) -> HostRecord:
-    """shares: what each job has of it, by the job's key."""
-    return HostRecord(
-        total=Amounts.of(machine.capacity),
-        held=Amounts.of(total(share for _, share in shares)),
-        holdings=tuple(Holding(key=key, amounts=Amounts.of(share)) for key, share in shares),
-        **more,
-    )
+    return HostRecord.of(machine, shares, name=socket.gethostname(), state="ready", used=_used(machine.capacity))
 
 
 def running_and_waiting(records: Sequence[JobRecord]) -> tuple[list[JobRecord], list[JobRecord]]:

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -289,7 +288,7 @@ async def changes(
 
 def _batch(found: StoreChanges, read: Read, engine: str | None) -> Batch:
     if found.whole:
-        return Batch(records=Readable(found.jobs, read, engine), whole=True)
+        return Batch(records=legible(found.jobs, read, engine), whole=True)
     records, gone = [], list(found.gone)
     for stored in found.jobs:
         if engine not in (None, stored.engine):
@@ -301,16 +300,9 @@ def _batch(found: StoreChanges, read: Read, engine: str | None) -> Batch:
     return Batch(records=tuple(records), gone=tuple(gone))
 
 
-@dataclass(frozen=True, slots=True)
-class Readable:
-    """One that an older Oarsman took and this one cannot read must not hide the others."""
-
-    found: Iterable[StoredJob]
-    read: Read
-    engine: str | None = None  # the others are left out
-
-    def __iter__(self) -> Iterator[JobRecord]:
-        for stored in self.found:
-            if self.engine in (None, stored.engine):
-                with suppress(ManifestError):
-                    yield self.read(stored)
+def legible(found: Iterable[StoredJob], read: Read, engine: str | None) -> Iterator[JobRecord]:
+    """Those of the engine. One that an older Oarsman took and this one cannot read must not hide the others."""
+    for stored in found:
+        if engine in (None, stored.engine):
+            with suppress(ManifestError):
+                yield read(stored)

@@ -14,7 +14,7 @@ from functools import partial
 
 from oarsman import names
 from oarsman.backends.base import Amounts, Fit, HostFinding, HostRecord, JobRecord, Preview
-from oarsman.backends.local.capacity import HostCapacity, host_record
+from oarsman.backends.local.capacity import HostCapacity
 from oarsman.control.host_state import last_check, placement_of
 from oarsman.engines.hosts.ssh import host_facts
 from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, WARN
@@ -49,10 +49,9 @@ def hosts(
             used = Amounts(cpus=min(facts.load, facts.processors), memory_bytes=facts.memory - facts.memory_available)
         checked = [finding for finding in findings if finding.host == machine.name]
         found.append(
-            host_record(
+            HostRecord.of(
                 machine,
                 [(key, share[machine.name]) for key, share in shares if machine.name in share],
-                name=machine.name,
                 state="left out" if machine.left_out else "ready",
                 message=str(trouble) if trouble and trouble.message == machine.left_out else machine.left_out,
                 used=used,

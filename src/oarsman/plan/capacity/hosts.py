@@ -18,6 +18,7 @@ from oarsman.plan.capacity.amounts import Capacity, all_named, held_by, named, n
 from oarsman.plan.capacity.gang import Gang, Party, Share, asked_of
 from oarsman.plan.capacity.placement import Machine, Spot, emptied, fits, most_placed, most_workers, with_way_out
 from oarsman.text.sentence import Text, all_of, sentences
+from oarsman.text.units import workers
 
 _RESOURCES: Final = ("gpu", "slots", "memory")  # what is looked at first is told first
 _AS_ASKED: Final = ("slots", "gpu", "memory")
@@ -130,8 +131,8 @@ def _until_they_are_back(gang: Gang, usable: Sequence[Spot]) -> str:
 def no_more(gang: Gang, wanted: int, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share]]) -> str:
     """Why so many more workers do not fit now."""
     usable = _usable(spots)
-    workers = Text("{n} more workers", n=wanted) if wanted > 1 else Text("{n} more worker", n=wanted)
-    more = _with(workers, gang.counted(gang.worker.need), wanted)
+    those = Text("{n} more workers", n=wanted) if wanted > 1 else Text("{n} more worker", n=wanted)
+    more = _with(those, gang.counted(gang.worker.need), wanted)
     reason = _too_few(more, most_workers(gang, wanted, usable), wanted == 1, _full(gang, wanted, usable, shares))
     missed = _left_out(gang, spots) if most_workers(gang, wanted, spots) == wanted else []
     return sentences([reason, *missed])
@@ -191,19 +192,16 @@ def _asked(gang: Gang) -> str:
         return _with(Text("1 launcher"), launcher, 1)
     if gang.launcher_apart and launcher == worker:
         return _with(_counted(gang), worker, gang.parties)
-    workers = _with(_workers(gang), worker, len(gang.workers))
-    return all_of([workers, _with(Text("1 launcher"), launcher, 1)]) if any(launcher.values()) else workers
+    count = len(gang.workers)
+    asked = _with(workers(count), worker, count)
+    return all_of([asked, _with(Text("1 launcher"), launcher, 1)]) if any(launcher.values()) else asked
 
 
 def _counted(gang: Gang) -> str:
+    those = workers(len(gang.workers))
     if not gang.launcher_apart:
-        return _workers(gang)
-    return Text("1 launcher and {workers}", workers=_workers(gang)) if gang.workers else Text("1 launcher")
-
-
-def _workers(gang: Gang) -> str:
-    number = len(gang.workers)
-    return Text("{n} workers", n=number) if number > 1 else Text("{n} worker", n=number)
+        return those
+    return Text("1 launcher and {workers}", workers=those) if gang.workers else Text("1 launcher")
 
 
 def _with(who: str, need: Capacity, number: int) -> str:

@@ -14,6 +14,7 @@ from oarsman.plan.capacity.amounts import Capacity, all_named, held_by, named, p
 from oarsman.plan.capacity.gang import Gang, Party, Share
 from oarsman.plan.capacity.placement import Spot, emptied, fits, most_placed
 from oarsman.text.sentence import Text, sentences
+from oarsman.text.units import workers
 
 UNSEEN_NODES: Final = Text("this user may not see the nodes; whether there is room is not known")
 UNSEEN_PODS: Final = Text("this user may not see what runs on the nodes; whether there is room now is not known")
@@ -134,9 +135,7 @@ def _scattered(gang: Gang, ready: Sequence[Spot], free: Capacity, whole: Capacit
 
 def _some(template: str, gang: Gang, spots: Sequence[Spot]) -> str:
     """The launcher has its place, some of the workers have not."""
-    number = len(gang.workers)
-    workers = Text("{n} worker", n=number) if number == 1 else Text("{n} workers", n=number)
-    return Text(template, placed=most_placed(gang, spots) - 1, all=workers)
+    return Text(template, placed=most_placed(gang, spots) - 1, all=workers(len(gang.workers)))
 
 
 def _all_named(need: Capacity) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from oarsman.engines.contract import UsageSample
 from oarsman.job import state
 from oarsman.service.models.base import Label, Name, Sentence, Value, derived
 
@@ -56,10 +57,16 @@ if TYPE_CHECKING:  # the fields are where they are described, and one that says 
     class AttemptView(state.Attempt, Value): ...
 
     class ConditionView(state.Condition, Value): ...
+
+    class EventView(state.EventRecord, Value): ...
+
+    class UsagePoint(UsageSample, Value): ...
 else:
     CauseView = derived("CauseView", state.Cause, {}, module=__name__)
     AttemptView = derived("AttemptView", state.Attempt, {state.Cause: CauseView}, module=__name__)
     ConditionView = derived("ConditionView", state.Condition, {}, module=__name__)
+    EventView = derived("EventView", state.EventRecord, {}, module=__name__)
+    UsagePoint = derived("UsagePoint", UsageSample, {}, module=__name__)
 
 
 class Step(Value):
@@ -150,15 +157,6 @@ class JobChange(Value):
     changed: JobSummary | None = None
     removed: str | None = None
     reset: bool = False
-
-
-class EventView(Value):
-    time: datetime
-    first_time: datetime
-    severity: str
-    reason: str
-    message: Sentence
-    count: int = 1
 
 
 class Attention(Value):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from oarsman.service.models.base import Label, Sentence, Value
+from oarsman.backends.base import HostFinding
+from oarsman.job.environment import BuildLog
+from oarsman.service.models.base import Label, Sentence, Value, derived
 
 
 class ProblemView(Value):
@@ -96,10 +98,14 @@ class HoldingView(Value):
     amounts: AmountsView
 
 
-class FindingView(Value):
-    level: str  # warn or fail
-    message: Sentence
-    hint: Sentence = ""
+if TYPE_CHECKING:  # the fields are where they are described
+
+    class FindingView(HostFinding, Value): ...
+
+    class BuildLogView(BuildLog, Value): ...
+else:
+    FindingView = derived("FindingView", HostFinding, {}, module=__name__)
+    BuildLogView = derived("BuildLogView", BuildLog, {}, module=__name__)
 
 
 class HostView(Value):
@@ -122,17 +128,6 @@ class QueueEntry(Value):
     since: datetime
     owner: str = ""
     wanted: AmountsView = AmountsView()  # of launcher and workers together
-
-
-class UsagePoint(Value):
-    time: datetime
-    host: str
-    cpu_percent: float
-    memory_bytes: int
-    received_bytes_per_second: float | None = None
-    sent_bytes_per_second: float | None = None
-    gpu_percent: float | None = None
-    gpu_memory_bytes: int | None = None
 
 
 class RecentFailure(Value):
@@ -172,12 +167,6 @@ class EnvironmentView(Value):
     packages: Sequence[str] = ()  # "numpy==2.1.0", when it is ready
     size_bytes: int | None = None
     used_by: Sequence[str] = ()  # keys of jobs that have not ended
-
-
-class BuildLogView(Value):
-    text: str
-    after: int  # hand it back to read on
-    ended: bool  # nothing more will come
 
 
 class Role(str, Enum):

@@ -18,7 +18,7 @@ from oarsman.engines.hosts.ssh import inventory
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.inventory_file import FIELDS, load, read
 from oarsman.errors import ManifestError, Problem, UserError
-from oarsman.manifest.problems import render_all
+from oarsman.manifest.problems import render
 
 FILE = Path("/racks/lab/hosts")
 
@@ -394,7 +394,7 @@ def outcome(text: str) -> tuple[tuple[SshHost, ...], tuple[Problem, ...]]:
 def check(text: str) -> None:
     hosts, problems = outcome(text)
     assert bool(hosts) != bool(problems)
-    assert render_all(problems)
+    assert all(map(render, problems))
     assert all(problem.line >= 1 and problem.column >= 1 and problem.message for problem in problems)
     assert len({host.name for host in hosts}) == len(hosts)
     assert not any(word.startswith("-") for host in hosts for word in (host.name, host.user, host.target))
