@@ -1,4 +1,4 @@
-"""kill -9 of the operator, of the API server and of etcd, while fifty jobs with real pods come and go.
+"""kill -9 of the operator, of the API server and of etcd, while thirty jobs with real pods come and go.
 
 The moments are random but repeatable: each is a number of jobs that have ended, and a short pause after that. Eight
 jobs are under way at a time; more would only wait for the two cores of a small machine.
@@ -19,7 +19,7 @@ from cluster.kubectl import until
 from cluster.ledger import Ledger
 from cluster.releases import Release, released
 
-JOBS, AT_ONCE = 50, 8
+JOBS, AT_ONCE = 30, 8
 SEED = 20
 BAD = {"job-7", "job-22"}  # those that are meant to fail
 KILLS = ("operator", "operator", "apiserver", "apiserver", "apiserver", "etcd", "etcd")

@@ -31,10 +31,13 @@ from oarsman.engines.hosts.local.transport import LocalTransport
 from oarsman.job.observed import Observed, Phase
 from oarsman.job.state import Attempt, Status
 from oarsman.manifest import job_from_document
+from oarsman.plan.actions import CreateLauncher
+from oarsman.plan.reconcile import reconcile
 
 from .machine import mpijob
 
 NOTHING_YET = Status()
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def engine_and_assignment(tmp_path: Path, status: Status = NOTHING_YET) -> tuple[HostsEngine, Assignment]:
@@ -156,6 +159,25 @@ def test_a_launcher_whose_end_was_noted_is_remembered_by_the_agent_after(tmp_pat
     launcher = observe(tmp_path, Status(attempts=(Attempt(number=1),))).launcher
     assert launcher is not None
     assert launcher.phase is Phase.SUCCEEDED
+
+
+def test_a_launcher_that_began_and_went_before_that_was_on_record_does_not_begin_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The supervisor was killed right after the start, and the job agent before the next supervisor came."""
+    monkeypatch.setattr(process, "alive", lambda _process: False)
+    for fact in (AgentStarted(1, "once"), HostMade("pi-worker-0", 0, False, 2, "once", "", [], ""), LauncherStarted(1)):
+        add_note(str(tmp_path), fact)
+    engine, assignment = engine_and_assignment(tmp_path, Status(start_time=NOW))
+    monkeypatch.setattr(engine._transport, "clear_up", lambda *_: [])
+    plan = reconcile(assignment.job, asyncio.run(engine.observe(assignment)), NOW)
+    assert CreateLauncher(1) not in plan.actions
+    (attempt,) = plan.status.attempts
+    assert (attempt.number, attempt.outcome) == (1, "Failed")
+    assert attempt.cause is not None
+    assert attempt.cause.summary == "pi-worker-0 was lost: its host was lost: its job agent was killed"
+    add_note(str(tmp_path), LauncherGone(1))  # it was to go: whoever wanted that has written down why
+    assert observe(tmp_path).launcher is None
 
 
 def test_a_clean_up_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from oarsman.engines.hosts.core.job_spec import write_spec
+from oarsman.engines.hosts.core.journal import HostDown, HostMade, HostUp, Noted
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.transport import SshTransport
@@ -19,6 +20,7 @@ from oarsman.engines.hosts.ssh.transport import SshTransport
 from ..specs import a_spec
 
 PATIENCE = 100.0
+NODES = ("node1", "node2", "node3")
 
 
 def test_what_a_supervisor_that_was_killed_still_sweeps_is_waited_for(tmp_path: Path) -> None:
@@ -42,6 +44,21 @@ def test_what_a_supervisor_that_was_killed_still_sweeps_is_waited_for(tmp_path: 
     os.waitpid(supervisor, 0)
     clear_up()
     assert told.read_text().split() == ["begins", "ends", "begins", "ends"]
+
+
+def test_a_machine_on_which_a_host_was_lost_is_cleared_when_the_job_is_deleted(tmp_path: Path) -> None:
+    """Whoever looks after a host there may have been killed together with the one that looks after both."""
+    seen, told = Seen(), tmp_path / "told"
+    for machine, reason in (("node1", "killed"), ("node2", "")):
+        host = f"pi-{machine}"
+        for fact in (HostMade(host, 0, False, 2, "once", "", [], machine), HostUp(host), HostDown(host, reason, False)):
+            seen.learn(Noted(0.0, fact))
+    ways = {machine: ["sh", "-c", f"{{ echo {machine}; cat; }} >>{shlex.quote(str(told))}"] for machine in NODES}
+    write_spec(tmp_path, a_spec(cleanup=ways))
+    SshTransport(None).forget("uid-a", seen, tmp_path)  # type: ignore[arg-type]
+    assert told.read_text().split()[0] == "node1"
+    assert "OARSMAN_JOB=uid-a" in told.read_text()
+    assert "node2" not in told.read_text()
 
 
 @pytest.mark.parametrize("shell", ["sh", "busybox sh"])

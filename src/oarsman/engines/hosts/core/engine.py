@@ -67,7 +67,7 @@ class Transport(Protocol):
     def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> list[str]:
         """After a job agent was killed: nothing of its job stays. The machines that could not be reached."""
 
-    def forget(self, uid: str, folder: Path) -> None:
+    def forget(self, uid: str, seen: Seen, folder: Path) -> None:
         """The job is deleted; what lasted longer than its runs goes, too."""
 
 
@@ -318,7 +318,7 @@ class HostsEngine:
             watched.listener.cancel()
         watched.look()
         watched.end_agent()  # nobody will find it again
-        await asyncio.to_thread(self._transport.forget, uid, watched.folder)
+        await asyncio.to_thread(self._transport.forget, uid, watched.seen, watched.folder)
         await asyncio.to_thread(shutil.rmtree, self._job_folder(uid), True)
         await asyncio.to_thread(shutil.rmtree, self._run_folder(uid), True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -75,6 +76,7 @@ class Seen:
     ended: bool = False
     hosts: dict[str, HostSeen] = field(default_factory=dict)
     machines: dict[str, str] = field(default_factory=dict)  # by host, also of those that left: ranks ran there
+    lost_machines: set[str] = field(default_factory=set)  # on which a host ended that was not asked to, in any attempt
     launcher: LauncherSeen | None = None
     worlds: dict[tuple[int, str], WorldSeen] = field(default_factory=dict)  # of the newest attempt, the newest last
     launched: dict[tuple[int, str], WorldSeen] = field(default_factory=dict)  # without a rank so far
@@ -122,6 +124,8 @@ class Seen:
                     self.taken_away[fact.host] = when
             case journal.HostDown() if host := self.hosts.get(fact.host):
                 host.trouble = host.trouble or fact.reason
+                if host.trouble and host.machine:
+                    self.lost_machines.add(host.machine)
                 host.memory_limit_hit = fact.memory
                 host.up, host.down_at = False, host.trouble_at or when
                 runs = self.launcher is not None and self.launcher.exit is None
@@ -238,6 +242,19 @@ def _hidden_failure(job: Job, seen: Seen) -> bool:
     return bool(seen.log_trouble) or amiss or (direct and failed and not seen.ranks_may_fail)
 
 
+def _unrecorded(job: Job, launcher: LauncherSeen) -> Member:
+    """It went with its job agent before the status could say that it had begun. It did, and is not to run twice."""
+    killed = Exit(code=128 + signal.SIGKILL, signal=int(signal.SIGKILL))
+    member = Member(
+        name=job.launcher_host,
+        attempt=launcher.attempt,
+        phase=Phase.FAILED,
+        started_at=launcher.started_at,
+        exit=killed,
+    )
+    return _failed(member, None, names.REASON_HOST_LOST, Text("its job agent was killed"))
+
+
 def launcher_member(assignment: Assignment, seen: Seen, agent_alive: bool) -> Member | None:
     job, attempt, launcher = assignment.job, assignment.status.attempt, seen.launcher
     host = seen.hosts.get(job.launcher_host)
@@ -251,7 +268,9 @@ def launcher_member(assignment: Assignment, seen: Seen, agent_alive: bool) -> Me
         return _failed(member, host.down_at, names.REASON_HOST_LOST, host.trouble)
     vanished = not agent_alive or seen.ended  # if it has not ended, it did so with its job agent
     if launcher is None or (vanished if launcher.exit is None else launcher.dismissed):
-        return None
+        began = launcher is not None and not launcher.dismissed and launcher.exit is None
+        recorded = attempt.number if attempt is not None else 0
+        return _unrecorded(job, launcher) if launcher is not None and began and launcher.attempt > recorded else None
     phase = Phase.RUNNING
     if launcher.exit is not None:
         phase = Phase.SUCCEEDED if launcher.exit.code == 0 and not _hidden_failure(job, seen) else Phase.FAILED

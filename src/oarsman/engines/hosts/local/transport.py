@@ -116,7 +116,7 @@ class LocalTransport:
             "hosts": table,
         }
 
-    def forget(self, uid: str, folder: Path) -> None:
+    def forget(self, uid: str, seen: Seen, folder: Path) -> None:
         pass
 
     def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> list[str]:

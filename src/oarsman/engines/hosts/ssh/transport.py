@@ -198,23 +198,31 @@ class SshTransport:
         those was killed, too, each machine that can be reached is looked at."""
         for host in seen.hosts.values():
             send_signal(host.process, 9)
-        script = f"MARK={shlex.quote(f'{names.ENV_JOB}={uid}')}\nBASE={base_folder(uid)}\n"
-        line = scripts.line(script + scripts.script("cleanup"))
         spec = find_spec(folder)
         ways = spec.cleanup if spec else {}
         with _alone(folder) as lock, ThreadPoolExecutor(len(ways) or 1) as pool:
-            reached = list(pool.map(partial(_sweep, line=line, held=(lock,)), ways.values()))
+            reached = list(pool.map(partial(_sweep, line=_cleanup(uid), held=(lock,)), ways.values()))
         shutil.rmtree(run_folder, ignore_errors=True)
         return [name for name, there in zip(ways, reached, strict=True) if not there]
 
-    def forget(self, uid: str, folder: Path) -> None:
-        """Copies on machines that cannot be reached stay; `hosts clean` removes them."""
+    def forget(self, uid: str, seen: Seen, folder: Path) -> None:
+        """Copies on machines that cannot be reached stay; `hosts clean` removes them. Where a host was lost, whoever
+        would have cleared up after it may have been killed as well."""
         self._left_out.pop(uid, None)
         if (spec := find_spec(folder)) is None:
             return
-        with ThreadPoolExecutor(len(spec.copies) or 1) as pool:
+        lost = seen.lost_machines & spec.cleanup.keys()
+        with ThreadPoolExecutor(len(spec.copies) + len(lost) or 1) as pool:
+            for machine in lost:
+                pool.submit(_sweep, spec.cleanup[machine], _cleanup(uid))
             for machine, target in spec.copies.items():
                 pool.submit(_sweep, spec.cleanup[machine], copy.script(target, uid, _SWEEP_SECONDS, drop=True))
+
+
+def _cleanup(uid: str) -> bytes:
+    """Ends what is left of a job on a machine, and removes its folder there."""
+    script = f"MARK={shlex.quote(f'{names.ENV_JOB}={uid}')}\nBASE={base_folder(uid)}\n"
+    return scripts.line(script + scripts.script("cleanup"))
 
 
 def refused(job: Job) -> str | None:
