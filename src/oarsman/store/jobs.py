@@ -188,8 +188,11 @@ class JobStore:
 
     # -- reading -------------------------------------------------------------------------------------
     def get(self, key: str) -> StoredJob:
+        return self._one(key, "SELECT * FROM jobs WHERE namespace = ? AND name = ?")
+
+    def _one(self, key: str, statement: str, *given: Any) -> StoredJob:
         namespace, _, name = key.rpartition("/")
-        row = self._db.execute("SELECT * FROM jobs WHERE namespace = ? AND name = ?", (namespace, name)).fetchone()
+        row = self._db.execute(statement, (*given, namespace, name)).fetchone()
         if row is None:
             raise NotFoundError(Text("there is no job {name} in namespace {space}", name=name, space=namespace))
         return _job(row)
@@ -268,7 +271,7 @@ class JobStore:
         environment: Mapping[str, str],
         now: datetime,
     ) -> StoredJob:
-        def work() -> None:
+        def work() -> StoredJob:
             present = self._db.execute("SELECT 1 FROM jobs WHERE namespace = ? AND name = ?", (namespace, name))
             if present.fetchone() is not None:
                 wrong = Text("a job named {name} exists already in namespace {space}", name=name, space=namespace)
@@ -287,28 +290,26 @@ class JobStore:
                 "revision": self._next_revision(),
             }
             marks = ", ".join(f":{column}" for column in columns)
-            self._db.execute(f"INSERT INTO jobs ({', '.join(columns)}) VALUES ({marks})", columns)
+            insert = f"INSERT INTO jobs ({', '.join(columns)}) VALUES ({marks}) RETURNING *"
+            return _job(self._db.execute(insert, columns).fetchone())
 
-        self._write(work)
-        stored = self.by_uid(uid)
-        assert stored is not None
-        return stored
+        return self._write(work)
 
     def change_document(self, key: str, document: Mapping[str, Any], *, expected_generation: int) -> StoredJob:
         """Replace what is wanted; refused if somebody else changed it meanwhile."""
         job = self.get(key)
 
-        def work() -> int:
-            changed = self._db.execute(
+        def work() -> StoredJob:
+            row = self._db.execute(
                 "UPDATE jobs SET document = ?, generation = generation + 1, finished = 0, revision = ?"
-                " WHERE uid = ? AND generation = ?",
+                " WHERE uid = ? AND generation = ? RETURNING *",
                 (json.dumps(document), self._next_revision(), job.uid, expected_generation),
-            )
-            return changed.rowcount
+            ).fetchone()
+            if row is None:
+                raise ConflictError(Text("{key} was changed by somebody else at the same time; try again", key=job.key))
+            return _job(row)
 
-        if self._write(work) == 0:
-            raise ConflictError(Text("{key} was changed by somebody else at the same time; try again", key=job.key))
-        return self.get(key)
+        return self._write(work)
 
     def request_stop(self, key: str) -> StoredJob:
         return self._flag(key, "stop_requested = 1")
@@ -317,10 +318,9 @@ class JobStore:
         return self._flag(key, "deleting = 1")
 
     def _flag(self, key: str, change: str) -> StoredJob:
-        job = self.get(key)
-        change = f"UPDATE jobs SET {change}, revision = ? WHERE uid = ?"
-        self._write(lambda: self._db.execute(change, (self._next_revision(), job.uid)))
-        return self.get(key)
+        """As it is then: a moment later it may be gone, or another may have its name."""
+        change = f"UPDATE jobs SET {change}, revision = ? WHERE namespace = ? AND name = ? RETURNING *"
+        return self._write(lambda: self._one(key, change, self._next_revision()))
 
     # -- writing: what it became ---------------------------------------------------------------------
     def write_status(
