@@ -31,6 +31,7 @@ NO_PROXY = """\
 [mpiexec@a] main (mpiexec.c:270): process manager error waiting for completion
 """
 SEGFAULT = "mpirun noticed that process rank 1 with PID 6 on node pi-worker-1 exited on signal 11 (Segmentation fault)."
+QUARREL = "[pi-launcher:00002] plm:ssh: Warning: setpgid(5,5) failed in parent with errno=Permission denied(13)"
 CODE_77 = "Process name: [[9703,1],1]\nExit code:    77"
 
 
@@ -56,6 +57,12 @@ FAILURES = [
     # A rank that fails leaves others who cannot reach it: that is no fault of the network.
     ("Open MPI 5, code 77", of_rank(code=77, launcher=REFUSED), RANK_1 + "exited with code 77", None),
     ("Open MPI 5, segfault", of_rank(code=139, launcher=REFUSED), "signal 11 (Segmentation fault)", None),
+    (
+        "Open MPI's quarrel with its own child",
+        of_rank(code=126, launcher=QUARREL),
+        RANK_1 + "exited with code 126",
+        None,
+    ),
     ("segfault on Kubernetes", of_launcher(REFUSED + SEGFAULT), RANK_1 + "was killed by signal 11", None),
     ("code 77 on Kubernetes", of_launcher(REFUSED + CODE_77), RANK_1 + "exited with code 77", None),
     (

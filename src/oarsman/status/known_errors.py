@@ -279,6 +279,10 @@ KNOWN: Final = (
 )
 
 
+# Open MPI was slower than its own child, which it tells with an error's words.
+_NOTHING_WRONG: Final = re.compile(r"\(ignored\)$|plm:[rsh|]+: Warning: setpgid\(")
+
+
 def recognise(
     lines: Iterable[str], implementation: Implementation | None = None, *, code: int = 0, aftermath: bool = True
 ) -> tuple[KnownError, str] | None:
@@ -287,7 +291,7 @@ def recognise(
     `implementation`: the MPI the job was set up for, where the image and not the engine decides which one runs.
     `aftermath`: whether what others say when a rank has failed is evidence, too.
     """
-    said = [line.strip() for line in lines if line.strip() and not line.endswith("(ignored)")]
+    said = [line.strip() for line in lines if line.strip() and not _NOTHING_WRONG.search(line)]
     fitting = [known for known in KNOWN if not known.jobs_of or implementation in known.jobs_of]
     fitting = [known for known in fitting if known.code in (0, code) and aftermath >= known.aftermath]
     return next(((known, line) for known in fitting for line in said if known.pattern.search(line)), None)
