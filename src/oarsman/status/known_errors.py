@@ -280,7 +280,11 @@ KNOWN: Final = (
 
 
 def recognise(
-    lines: Iterable[str], implementation: Implementation | None = None, *, code: int = 0, aftermath: bool = True
+    lines: Iterable[str],
+    implementation: Implementation | None = None,
+    *,
+    code: int | None = None,
+    aftermath: bool = True,
 ) -> tuple[KnownError, str] | None:
     """The first known error in the table that some line shows, with that line.
 
