@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from for_every import for_every_row
 
 from oarsman import names
 from oarsman.job.job import Container, Implementation, Job, Resources, Role, VolumeMount
@@ -32,6 +33,30 @@ def test_only_a_launcher_that_follows_its_hosts_is_elastic() -> None:
     assert [a_job(launch=line).elastic for line in (None, MPIRUN, HOROVODRUN)] == [False, False, True]
     assert LaunchLine(launcher="horovodrun", path="", min_processes=1).elastic
     assert LaunchLine(launcher="horovodrun", path="", host_discovery_script="x").elastic
+
+
+@for_every_row(
+    [
+        ("/opt/openmpi/bin/mpirun", {}, "/opt/openmpi/bin/mpirun"),
+        ("mpi/bin/mpirun", {}, "mpi/bin/mpirun"),
+        ("mpirun", {}, ""),
+        ("$MPI_HOME/bin/mpirun", {}, ""),
+        ("/opt/openmpi/bin/mpirun", {"in_shell": True}, ""),
+        ("/opt/horovod/bin/horovodrun", {"launcher": "horovodrun"}, ""),
+    ]
+)
+def test_a_launcher_that_is_written_with_its_folder_says_where_the_mpi_is(
+    written: str, given: dict[str, Any], path: str
+) -> None:
+    job = a_job(launch=replace(MPIRUN, path=written, **given))
+    assert (job.launcher_path, job.mpi_path) == (path, path)
+
+
+def test_nobody_looks_for_a_launcher_that_is_installed_first_or_that_another_mpi_is_chosen_for() -> None:
+    job = a_job(launch=replace(MPIRUN, path="/opt/openmpi/bin/mpirun"))
+    assert replace(job, annotations={names.ANNOTATION_INSTALL: "make install"}).mpi_path == ""
+    assert replace(job, annotations={names.ANNOTATION_MPI: "mpich"}).mpi_path == ""
+    assert replace(job, annotations={names.ANNOTATION_MPI: "/opt/mpich"}).mpi_path == "/opt/mpich"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from oarsman.job.job import Implementation
-from oarsman.job.launch import expected_placement, parse
+from oarsman.job.launch import expected_placement, parse, words_that_place
 from oarsman.job.mpi import discover_hosts, hostfile
 
 HOSTS = ("w1", "w2", "w3")
@@ -119,6 +119,27 @@ def test_a_world_too_large_to_write_down_is_not_predicted() -> None:
     assert placed("mpirun ./a", slots=2**31 - 1) is None
     assert placed("mpirun -ppn 999999999 ./a", hydra=True) is None
     assert placed("mpirun -n 1000001 ./a", hydra=True) is None
+
+
+@pytest.mark.parametrize("hydra", [False, True])
+def test_a_million_ranks_are_the_most_that_are_placed(hydra: bool) -> None:
+    assert placed("mpirun -n 2 ./a", hosts=("w1",), slots=1_000_000, hydra=hydra) == "w1 w1"
+    assert placed("mpirun -n 2 ./a", hosts=("w1",), slots=1_000_001, hydra=hydra) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("/opt/bin/mpirun -n 4 --map-by node ./a -v", ("mpirun", "-n", "4", "--map-by", "node")),
+        ("mpirun ./a", ("mpirun",)),
+        ("mpirun -n 1 ./a : -n 1 ./b", ()),
+        ("./a", ()),
+    ],
+)
+def test_of_a_line_that_starts_one_program_the_words_that_place_its_ranks_are_kept(
+    text: str, words: tuple[str, ...]
+) -> None:
+    assert words_that_place(parse(text.split())) == words
 
 
 def test_thousands_of_hosts_are_placed_at_once() -> None:

@@ -146,6 +146,7 @@ def test_horovodrun_has_no_number_of_processes_per_node() -> None:
         ["timeout", "-k", "5", "-s", "INT", "1h", "mpirun", "-np", "2", "./a"],
         ["numactl", "--interleave=all", "-N", "0", "mpirun", "-np", "2", "./a"],
         ["taskset", "-c", "0-3", "mpirun", "-np", "2", "./a"],
+        ["ionice", "-c", "2", "-n", "7", "mpirun", "-np", "2", "./a"],
         ["nice", "-n", "10", "stdbuf", "-oL", "mpirun", "-np", "2", "./a"],
         ["tini", "--", "mpirun", "-np", "2", "./a"],
         ["gosu", "mpi", "mpirun", "-np", "2", "./a"],

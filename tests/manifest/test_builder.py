@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from oarsman.engines.hosts.core.host_specs import expand
-from oarsman.manifest.builder import JobSettings, Shape, document, for_ssh_hosts, name_stem
+from oarsman.manifest import job_from_document
+from oarsman.manifest.builder import JobSettings, Shape, document, for_ssh_hosts, name_stem, new_suffix
 
 
 @pytest.mark.parametrize("word", ["$$", "a $$ b", "$$$$", "$", "$(date)", "$HOME", "$$(x)"])
@@ -76,3 +77,10 @@ def test_ranks_find_room(shape: Shape, hosts_and_slots: tuple[int, int]) -> None
 
 def test_settings_that_are_not_said_are_not_written() -> None:
     assert set(document(["./a"], Shape(processes=2), JobSettings())["metadata"]) == {"name"}
+
+
+def test_the_same_command_makes_two_jobs_whose_names_differ_in_the_end() -> None:
+    made = [document(["./train.py"], Shape(processes=2), JobSettings(), suffix=new_suffix()) for _ in range(2)]
+    first, second = (job_from_document(one).name for one in made)
+    assert first != second
+    assert (first[:-5], second[:-5]) == ("train-", "train-")

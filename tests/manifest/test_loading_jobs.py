@@ -254,6 +254,27 @@ def test_nothing_is_concluded_from_misspelled_words() -> None:
     assert [problem.message for problem in caught.value.problems] == ["unknown field 'comand'"]
 
 
+TRAIN = spec("mainContainer: train", base=V1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TRAIN + "          - {nmae: train, image: t}\n", "unknown field 'nmae'"),
+        (TRAIN + "          - {name: 5, image: t}\n", "must be a string, not 5"),
+        (TRAIN.partition("    Worker:")[0] + "    Worker: 5\n", "must be a mapping, not 5"),
+        (TRAIN.replace("\n    Worker:", "\nWorker:"), "unknown field 'Worker'"),
+        (spec("mainContainer: 5", base=command("[mpirun, -np, '99', ./pi]", base=V1)), "must be a string, not 5"),
+    ],
+)
+def test_nothing_is_concluded_from_a_main_container_while_it_is_not_clear_which_one_it_is(
+    text: str, message: str
+) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(text)
+    assert [problem.message for problem in caught.value.problems] == [message]
+
+
 @pytest.mark.parametrize(
     "text",
     [

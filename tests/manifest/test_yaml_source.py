@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from oarsman.manifest import source
 from oarsman.manifest.source import MAX_BYTES, read
 
 
@@ -125,6 +126,7 @@ def test_file_modes_alone_are_octal_with_a_leading_zero() -> None:
         ("true: a", (1, 1), "a field name must be text, not true"),
         ("? [a]\n: b", (1, 3), "a field name must be text, not a list"),
         ("? {a: b}\n: c", (1, 3), "a field name must be text, not a mapping"),
+        ("a:\n  ? [b]\n  : c", (2, 5), "a field name must be text, not a list"),
         ("a: 1\nb: 2\na: 3", (3, 1), "the field 'a' is given twice; the first is on line 1"),
         ("a: *b", (1, 4), "the alias *b names no anchor before it"),
         ("&a [*a]", (1, 5), "the alias *a stands inside the value it repeats"),
@@ -164,6 +166,22 @@ def test_a_hundred_levels_are_read_and_no_more_with_or_without_aliases() -> None
         documents, problems = read(text, "f")
         assert [problem.message for problem in problems] == ([] if fine else ["nested more than 100 levels deep"])
         assert bool(documents) == fine
+
+
+def test_reading_ends_at_the_first_level_that_is_too_deep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MAX_DEPTH", 3)
+    for text in ("[[[[[[", "[[[[x]]]]", "[[[{"):
+        _, (problem,) = read(text, "f")
+        assert (problem.column, problem.message) == (4, "nested more than 3 levels deep")
+
+
+def test_as_many_values_as_may_be_are_read_and_not_one_more() -> None:
+    lists = f"- &list [{'x, ' * 399}]\n" + "- *list\n" * 498  # 499 times 400 values, a list counts as one itself
+    for words, fine in ((399, True), (400, False)):
+        documents, problems = read(lists + "- x\n" * words, "f")
+        assert bool(documents) == fine
+        told = ["more than 200000 values once every alias is written out"]
+        assert [problem.message for problem in problems] == ([] if fine else told)
 
 
 def test_problems_show_their_line() -> None:

@@ -72,6 +72,13 @@ def test_stop_ends_everything_and_is_not_tried_again() -> None:
     assert reconcile(job, Observed(status=plan.status, stop_requested=True), at(999)).actions == ()
 
 
+def test_stop_leaves_alone_what_has_ended_or_is_going_away() -> None:
+    job = a_job(workers=4)
+    members = (a_worker(0), a_worker(1, Phase.FAILED), a_worker(2, terminating=True), a_worker(3))
+    seen = running(job, stop_requested=True, workers=members, launcher=a_launcher(terminating=True))
+    assert [a for a in reconcile(job, seen, at(10)).actions if not isinstance(a, PublishHosts)] == [W(0), W(3)]
+
+
 def test_a_suspended_or_queued_job_can_be_stopped() -> None:
     for job in (a_job(suspend=True), a_job()):
         plan = reconcile(job, Observed(status=a_status(started=None), stop_requested=True), at(10))

@@ -249,6 +249,18 @@ def test_workers_that_end_by_themselves_get_no_more_time_than_the_barrier_gives(
     assert "pi-worker-1" in failed.message
 
 
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param((a_worker(0),), id="vanished"),
+        pytest.param((a_worker(0), a_worker(1, Phase.FAILED, reason="Evicted")), id="evicted"),
+        pytest.param((a_worker(0), a_worker(1, terminating=True)), id="deleted by someone"),
+    ],
+)
+def test_workers_that_others_took_away_are_replaced_however_long_that_takes(left: tuple[Member, ...]) -> None:
+    assert not reconcile(a_job(), held(workers=left), at(3600)).status.finished
+
+
 def test_a_barrier_that_gives_up_on_workers_which_wait_for_room_is_tried_again() -> None:
     ended = a_launcher(
         Phase.FAILED, reason=names.REASON_BARRIER, message="pi-worker-1: refused", instance="pi-launcher-a"

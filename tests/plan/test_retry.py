@@ -9,11 +9,11 @@ from for_every import for_every_row
 from oarsman import names
 from oarsman.job.job import Job, Volume
 from oarsman.job.job import RestartPolicy as R
-from oarsman.job.observed import Admission, Exit, Observed, Phase
+from oarsman.job.observed import Admission, Exit, Member, Observed, Phase
 from oarsman.job.state import Attempt
 from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker, Dismantle, PublishHosts
 from oarsman.plan.policies.retry import delay
-from oarsman.plan.reconcile import reconcile
+from oarsman.plan.reconcile import not_before, reconcile
 from oarsman.status import conditions
 from tests.builders import a_job, a_launcher, a_rank, a_status, a_worker, at, launched, running, workers
 
@@ -210,6 +210,12 @@ def test_on_hosts_the_gang_gives_its_room_back_while_it_waits() -> None:
     assert names.REASON_WORKER_REPLACED not in [event.reason for event in back.events]
 
 
+def test_between_two_attempts_a_job_asks_for_no_room_until_its_wait_is_over() -> None:
+    status = a_status(attempts=failed_attempts(1), retry_at=at(10))
+    assert [not_before(a_job(), status, at(now)) for now in (9, 10, 11)] == [at(10), None, None]
+    assert not_before(a_job(), a_status(), at(9)) is None
+
+
 def test_whose_wait_is_over_asks_for_room_and_has_all_its_time_once_it_has_some() -> None:
     job = a_job()
     full = Admission(admitted=False, position=1, reason="full")
@@ -311,11 +317,16 @@ def test_a_worker_that_vanished_ends_the_attempt_and_is_made_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "verdict"), [("Evicted", names.REASON_EVICTED), ("HostLost", names.REASON_HOST_LOST)]
+    ("lost", "verdict"),
+    [
+        (a_worker(1, Phase.FAILED, reason="Evicted"), names.REASON_EVICTED),
+        (a_worker(1, Phase.FAILED, reason="HostLost"), names.REASON_HOST_LOST),
+        (a_worker(1, terminating=True, reason="Evicted"), names.REASON_EVICTED),
+        (a_worker(1, terminating=True), names.REASON_HOST_LOST),
+    ],
 )
-def test_without_retries_the_reason_says_that_a_host_was_lost(reason: str, verdict: str) -> None:
+def test_without_retries_the_reason_says_that_a_host_was_lost(lost: Member, verdict: str) -> None:
     job = a_job(backoff_limit=0)
-    lost = a_worker(1, Phase.FAILED, reason=reason)
     failed = reconcile(job, running(job, workers=(a_worker(0), lost)), at(20)).status.condition(names.FAILED)
     assert failed is not None
     assert failed.reason == verdict
@@ -418,11 +429,14 @@ def test_a_launcher_whose_host_is_lost_before_it_began_costs_no_retry_and_the_re
     job = a_job()
     launcher = replace(a_launcher(Phase.FAILED), exit=None, reason=names.REASON_HOST_LOST, message=LOST)
     seen = running(job, launcher=launcher, keeps_idle_members=False)
-    status = reconcile(job, seen, at(20)).status
+    plan = reconcile(job, seen, at(20))
+    status = plan.status
     assert [attempt.outcome for attempt in status.attempts] == ["NotStarted"]
     assert status.cause is not None
     assert LOST in status.cause.summary
     assert status.retry_at == at(30)
+    told = [(e.reason, e.severity.value, e.message) for e in plan.events]
+    assert told == [(names.REASON_RESTARTING, "Warning", f"not started: pi-launcher was lost: {LOST}")]
 
 
 @pytest.mark.parametrize("reason", [names.REASON_NO_HOSTS, names.REASON_TROUBLE])

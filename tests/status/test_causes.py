@@ -89,6 +89,10 @@ INTEL = """\
             MPICH_CODE,
             "a rank on pi-worker-0 exited with code 3",
         ),
+        (
+            "ValueError: bad\n" + MPICH_CODE + "[mpiexec@a] main (mpiexec.c:270): process manager error",
+            "a rank on pi-worker-0 exited with code 3: ValueError: bad",
+        ),
         (INTEL, "rank 1 on pi-worker-1 was killed by signal 11 (Segmentation fault)"),
     ],
 )
@@ -215,6 +219,26 @@ def test_a_rank_that_called_abort_with_code_1_is_told_in_its_own_words() -> None
 def test_a_rank_that_reports_an_earlier_end_than_the_one_the_launcher_blames_is_the_cause() -> None:
     cause = failed((ended(0, 14, 1), ended(1, 3, 2)), OPENMPI5_CODE, code=3)
     assert (cause.rank, cause.exit_code) == (0, 14)
+
+
+UNFINALIZED = """\
+--------------------------------------------------------------------------
+mpirun has exited due to process rank 1 with PID 0 on
+node pi-worker-1 exiting improperly. There are three reasons this could occur:
+--------------------------------------------------------------------------"""
+
+
+@pytest.mark.parametrize("others", [(), (ended(0, 143, 1),)])
+def test_a_rank_that_ended_without_mpi_finalize_is_the_cause_although_its_code_is_0(
+    others: tuple[RankReport, ...],
+) -> None:
+    cause = failed((*others, ended(1, 0, 1)), UNFINALIZED)
+    assert cause.summary == "rank 1 on pi-worker-1 ended without calling MPI_Finalize"
+    assert (cause.rank, cause.host) == (1, "pi-worker-1")
+
+
+def test_a_rank_that_failed_by_itself_is_the_cause_although_another_missed_mpi_finalize() -> None:
+    assert failed((ended(0, 3, 1), ended(1, 0, 2)), UNFINALIZED).rank == 0
 
 
 @pytest.mark.parametrize(("given", "code"), [(7, 7), (256 + 7, 7), (-1, 255)])

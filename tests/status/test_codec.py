@@ -158,6 +158,11 @@ def test_a_condition_without_times_is_as_old_as_can_be() -> None:
     assert updated.last_update_time == updated.since == at(5)
 
 
+def test_a_condition_that_does_not_say_whether_it_holds_does_not() -> None:
+    (bare,) = from_wire({"conditions": [{"type": "Running"}]}).conditions
+    assert bare.status is False
+
+
 def test_a_time_without_a_zone_is_utc() -> None:
     assert from_wire({"startTime": "2026-01-01T00:00:05"}).start_time == at(5)
 

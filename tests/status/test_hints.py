@@ -77,6 +77,12 @@ FAILURES = [
         "rank 0 on pi-worker-0 exited with code 14",
         "rank 1 had ended with code 0 while others still needed it",
     ),
+    (
+        "alone at last",
+        of_ranks(a_rank(1, code=0, finished_at=at(3)), a_rank(0, code=14, finished_at=at(2)), launcher=REFUSED),
+        "rank 0 on pi-worker-0 exited with code 14",
+        None,
+    ),
     # With evidence, the network is to blame.
     ("a firewall", of_launcher(DROPPED), "Connection timed out", "a firewall on the way drops the connection"),
     (
@@ -154,6 +160,15 @@ FAILURES = [
         of_ranks(a_rank(0, last_lines=("up",), code=143), a_rank(1, code=127, last_lines=("./pi: command not found",))),
         RANK_1 + "exited with code 127: ./pi: command not found",
         "pi-worker-1 lacks the program, pi-worker-0 started it",
+    ),
+    (
+        "missing on one host of many",
+        of_ranks(
+            *(a_rank(n, last_lines=("up",), code=143) for n in (0, 2, 3, 4)),
+            a_rank(1, code=127, last_lines=("./pi: command not found",)),
+        ),
+        RANK_1 + "exited with code 127: ./pi: command not found",
+        "pi-worker-1 lacks the program, pi-worker-0, pi-worker-2, pi-worker-3 started it",
     ),
     (
         "missing on all hosts",

@@ -119,6 +119,8 @@ def test_how_often_most_ranks_write_decides_how_long_is_silent() -> None:
 
     for ago, reasons in ((40, {}), (51, {1: "silent for 51 s, the others wrote 2 s ago"})):
         assert behind({0: rank(2, 2), 1: rank(ago, 10), 2: rank(2, 100)}, NOW) == reasons
+    # of two, the one that writes more often
+    assert behind({0: rank(2, 2), 1: rank(40, 10)}, NOW) == {1: "silent for 40 s, the others wrote 2 s ago"}
 
 
 def test_of_two_reasons_the_step_is_told() -> None:

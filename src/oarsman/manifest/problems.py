@@ -82,7 +82,7 @@ def dotted(path: Path) -> str:
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """A hint for a misspelled word, when something known is close enough to be meant."""
     lowered = {name.lower(): name for name in known}
-    close = [word.lower()] if word.lower() in lowered else difflib.get_close_matches(word.lower()[:80], lowered, n=1)
+    close = [word.lower()] if word.lower() in lowered else difflib.get_close_matches(word.lower()[:80], lowered)
     return did_you_mean(lowered[close[0]]) if close else None
 
 

@@ -319,7 +319,7 @@ def _who_and_where(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -
 def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
     # An engine that has ranks report starts an mpirun it has looked at; else the image decides which one runs.
     implementation = None if seen.ranks_report else job.implementation
-    code = launcher.exit.code if launcher.exit is not None else 0
+    code = launcher.exit.code if launcher.exit is not None else None
     known = known_errors.recognise((*seen.launcher_lines, launcher.message), implementation, code=code)
     ending = exits.tell(launcher.exit) if launcher.exit is not None else None
     return Cause(

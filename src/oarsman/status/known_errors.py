@@ -284,7 +284,11 @@ _NOTHING_WRONG: Final = re.compile(r"\(ignored\)$|plm:[rsh|]+: Warning: setpgid\
 
 
 def recognise(
-    lines: Iterable[str], implementation: Implementation | None = None, *, code: int = 0, aftermath: bool = True
+    lines: Iterable[str],
+    implementation: Implementation | None = None,
+    *,
+    code: int | None = None,
+    aftermath: bool = True,
 ) -> tuple[KnownError, str] | None:
     """The first known error in the table that some line shows, with that line.
 

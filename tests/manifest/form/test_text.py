@@ -84,6 +84,12 @@ EDITS: dict[str, tuple[str, str, Any, str]] = {
         {"b": "c", "d": "1, 2"},
         'metadata: {name: a, labels: {b: c, d: "1, 2"}}\n',
     ),
+    "a text that has its quotes anywhere has the same between braces": (
+        "metadata: {name: a, labels: {b: c}}\n",
+        "labels",
+        {"b": "c", "d": "e: f"},
+        "metadata: {name: a, labels: {b: c, d: 'e: f'}}\n",
+    ),
     "one of several in braces goes": (
         "metadata: {labels: {b: c, d: e}, name: a}\n",
         "labels",

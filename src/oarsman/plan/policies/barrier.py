@@ -93,8 +93,9 @@ def _worker(turn: Turn, index: int) -> _Waiting | None:
     if worker is None:
         # What keeps us from making it was taken back at the start of this turn.
         queued = turn.seen.status.condition(names.QUEUED)
-        in_the_way = queued is not None and queued.status and queued.reason == names.REASON_TROUBLE
-        because = queued.message if queued and in_the_way else Text("it does not exist yet")
+        because: str = Text("it does not exist yet")
+        if queued is not None and queued.status and queued.reason == names.REASON_TROUBLE:
+            because = queued.message
         return _Waiting(host=turn.job.worker_host(index), because=because, coming=True)
     if usable(worker):
         return None
