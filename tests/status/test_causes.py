@@ -490,3 +490,28 @@ def test_a_rank_that_fails_without_a_word_once_a_host_was_scaled_away_is_not_the
     cause = causes.of_failed_launcher(a_job(workers=1), seen, a_launcher(Phase.FAILED, code=14))
     assert cause.rank == rank
     assert ("was taken away" in cause.summary) == (rank == 1)
+
+
+TRACEBACK = ("begun 0", "Traceback (most recent call last):", "ModuleNotFoundError: No module named 'mpi4py'")
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "said", "rank", "told"),
+    [
+        pytest.param(("begun 0",), 3, "", None, "the launcher exited with code 3: it wrote nothing", id="nobody tells"),
+        pytest.param(TRACEBACK, 1, "", 0, "rank 0 on pi-worker-0 exited with code 1: Module", id="one tells"),
+        pytest.param(("begun 0",), 9, "", 1, "rank 1 on pi-worker-1 was killed by signal 9", id="somebody killed it"),
+        pytest.param(("begun 0",), 9, MPICH, 1, "rank 1 on pi-worker-1 was killed by signal 9", id="Hydra tells so"),
+    ],
+)
+def test_ranks_that_hydra_killed_for_an_abort_nobody_heard_of_are_not_the_cause(
+    lines: tuple[str, ...], code: int, said: str, rank: int | None, told: str
+) -> None:
+    """It kills all of them, ends with the code of the one that aborted, and on a busy machine says nothing."""
+    first = a_rank(1, code=137, finished_at=at(8), last_lines=("begun 1",))
+    seen = Observed(
+        ranks=(first, a_rank(0, code=137, finished_at=at(9), last_lines=lines)), launcher_lines=tuple(said.splitlines())
+    )
+    cause = causes.of_failed_launcher(JOB, seen, a_launcher(Phase.FAILED, code=code))
+    assert cause.summary.startswith(told)
+    assert cause.rank == rank

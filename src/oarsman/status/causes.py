@@ -59,6 +59,11 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
         return _lost(gone, seen)
     if taken := _taken_away(job, seen, rank):
         return _scaled_away(job, seen, taken)
+    if rank is not None and launcher.exit is not None and _killed_for_an_abort(rank, launcher.exit, seen):
+        told = [r for r in seen.ranks if _tells_an_error(r)]
+        if len(told) == 1:
+            return _rank(job, replace(told[0], exit=launcher.exit), seen)
+        return _launcher(job, seen, launcher)
     killed = rank is not None and (_terminated(rank) or _killed_by_nobody_known(rank))
     if killed and not lost and mpirun_words.misses_host(seen.launcher_lines):
         return _launcher(job, seen, launcher)
@@ -177,6 +182,19 @@ def _taken_away(job: Job, seen: Observed, first: RankReport | None) -> list[Rank
 def _killed_by_nobody_known(rank: RankReport) -> bool:
     assert rank.exit is not None
     return exits.signal_of(rank.exit.code, rank.exit.signal) == exits.SIGKILL and not rank.exit.memory_limit_hit
+
+
+def _killed_for_an_abort(rank: RankReport, ended: Exit, seen: Observed) -> bool:
+    """Hydra kills all ranks when one calls MPI_Abort, ends with its code, and may do so before its words arrive. Of a
+    rank that was killed by anything else every launcher tells."""
+    heard = any(map(str.strip, seen.launcher_lines)) or mpirun_words.abort_code(rank.last_lines, rank.rank) is not None
+    killed_too = ended.signal is not None or ended.code in (0, exits.SIGKILL, 128 + exits.SIGKILL)
+    return not heard and not killed_too and all(r.exit and _killed_by_nobody_known(r) for r in seen.ranks)
+
+
+def _tells_an_error(rank: RankReport) -> bool:
+    traceback = any(line.startswith("Traceback (most recent call last)") for line in rank.last_lines)
+    return traceback or known_errors.recognise(rank.last_lines) is not None
 
 
 def _scaled_away(job: Job, seen: Observed, ranks: Sequence[RankReport]) -> Cause:
