@@ -468,6 +468,22 @@ def test_a_policy_that_delays_a_start_holds_no_room_meanwhile(world: World, monk
     assert "at night it rests, or says nothing" in loud.condition(names.FAILED).message  # type: ignore[union-attr]
 
 
+def test_a_delay_that_ends_within_a_turn_gives_no_room_that_nobody_asked_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.engine.seen = {"prepared": False, "keeps_idle_members": False}
+    world.submit("big", cpus=150)  # launcher and worker, of 400 there are
+    world.turn("big")
+    world.submit(cpus=100)
+    world.became(a_status(attempts=(Attempt(number=1, outcome="Failed"),), retry_at=NOW))
+    times = iter([NOW - timedelta(seconds=1)])
+    monkeypatch.setattr(world.reconciler, "now", lambda: next(times, NOW))
+    world.engine.asked.clear()
+    world.turn()
+    assert world.engine.asked == []
+    assert world.admission.holders == ("big",)
+
+
 # -- a long queue ---------------------------------------------------------------------------------------------
 def versions_of_a_drain(world: World, jobs: int) -> int:
     """How many versions of statuses are written until as many jobs, each of which takes the whole machine, are gone."""

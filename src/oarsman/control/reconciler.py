@@ -203,11 +203,12 @@ class Reconciler(Generic[Stored]):
         if (site := self._site(record)) is None:
             await self._refuse(record)
             return
-        assignment = await site.admission.admit(self.records.assignment(record, job), self.now())
+        now = self.now()  # one for both: a delay that ends in between would let in whoever did not ask for room
+        assignment = await site.admission.admit(self.records.assignment(record, job), now)
         observed = await site.engine.observe(assignment)
         if taken_away:
             observed = replace(observed, outdated=(*observed.outdated, "spec.runPolicy.managedBy"))
-        plan = reconcile(job, observed, self.now())
+        plan = reconcile(job, observed, now)
         trouble = await self._act(site.engine, assignment, plan)
         if assignment.admission.about == names.REASON_ENVIRONMENT and not plan.status.finished:
             self.queue.add_after(key, _BUILD_SECONDS)
