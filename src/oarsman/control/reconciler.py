@@ -351,13 +351,7 @@ def so_far(before: Status, plan: Plan, trouble: OarsmanError, now: datetime) -> 
     events = () if moves else (event,)
     if not before.is_true(names.RUNNING) and not moves:
         stuck = conditions.put(
-            begun.conditions,
-            names.QUEUED,
-            True,
-            reason=reason,
-            message=message,
-            at=now,
-            refresh=True,
+            begun.conditions, names.QUEUED, True, reason=reason, message=message, at=now, refresh=True
         )
         begun = replace(begun, conditions=stuck)
     if before.condition(names.CREATED) is not None:

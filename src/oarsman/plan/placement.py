@@ -32,12 +32,7 @@ def short(host: str) -> str:
 
 
 def mistake(
-    job: Job,
-    world: World,
-    attempt: Attempt | None,
-    *,
-    complete: bool,
-    machines: Mapping[str, str] | None = None,
+    job: Job, world: World, attempt: Attempt | None, *, complete: bool, machines: Mapping[str, str] | None = None
 ) -> str | None:
     """What is wrong, in one line, or None. `complete`: every rank has had its chance to report.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -244,15 +243,9 @@ def _hidden_failure(job: Job, seen: Seen) -> bool:
 
 def _unrecorded(job: Job, launcher: LauncherSeen) -> Member:
     """It went with its job agent before the status could say that it had begun. It did, and is not to run twice."""
-    killed = Exit(code=128 + signal.SIGKILL, signal=int(signal.SIGKILL))
-    member = Member(
-        name=job.launcher_host,
-        attempt=launcher.attempt,
-        phase=Phase.FAILED,
-        started_at=launcher.started_at,
-        exit=killed,
-    )
-    return _failed(member, None, names.REASON_HOST_LOST, Text("its job agent was killed"))
+    began = Member(name=job.launcher_host, attempt=launcher.attempt, phase=Phase.FAILED, started_at=launcher.started_at)
+    killed = replace(began, exit=Exit(code=137, signal=9))
+    return _failed(killed, None, names.REASON_HOST_LOST, Text("its job agent was killed"))
 
 
 def launcher_member(assignment: Assignment, seen: Seen, agent_alive: bool) -> Member | None:
