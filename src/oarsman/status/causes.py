@@ -112,6 +112,8 @@ def first_failure(
     if called_abort is not None:
         return called_abort
     first = failed[0]
+    if code == _TERMINATED and _followed(first):  # it ended for one that was terminated, not for who missed that one
+        first = next(filter(_terminated, failed), first)
     if not _followed(first) or first.rank == blamed or (_terminated(first) and code == _TERMINATED):
         return first
     by_itself = next((r for r in failed if not (_followed(r) or (by_hydra and _killed_by_nobody_known(r)))), first)
