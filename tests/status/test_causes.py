@@ -195,8 +195,10 @@ def test_a_rank_that_was_terminated_first_and_whose_code_the_launcher_hands_on_i
     assert (cause.rank, cause.signal) == (1, 15)
 
 
-def test_a_rank_that_missed_one_that_was_terminated_is_not_the_cause_although_it_was_gone_sooner() -> None:
-    lines = ("begun 2", "[node3:00000] *** An error occurred in Socket closed")
+@pytest.mark.parametrize("lines", [("begun 2", "[node3:00000] *** An error occurred in Socket closed"), ("begun 2",)])
+def test_a_rank_that_missed_one_that_was_terminated_is_not_the_cause_although_it_was_gone_sooner(
+    lines: tuple[str, ...],
+) -> None:
     missed = a_rank(2, "pi-worker-1", code=14, finished_at=at(8), last_lines=lines)
     ranks = (a_rank(0, code=143, finished_at=at(9)), a_rank(1, code=143, finished_at=at(8.1)), missed)
     assert failed(ranks, "", code=143).rank == 1

@@ -112,7 +112,7 @@ def first_failure(
     if called_abort is not None:
         return called_abort
     first = failed[0]
-    if code == _TERMINATED and _followed(first):  # it ended for one that was terminated, not for who missed that one
+    if code == _TERMINATED:  # it ended for one that was terminated, not for who missed that one, perhaps without a word
         first = next(filter(_terminated, failed), first)
     if not _followed(first) or first.rank == blamed or (_terminated(first) and code == _TERMINATED):
         return first
