@@ -175,21 +175,30 @@ def test_a_forked_process_has_a_portal_of_its_own() -> None:
     assert child.exitcode == 0
 
 
-def test_a_program_that_ends_in_the_middle_of_an_iteration_ends_quietly() -> None:
-    script = """
+@pytest.mark.parametrize("asks", ["at once", "while the loop ends"])
+def test_a_program_that_ends_in_the_middle_of_an_iteration_ends_quietly(asks: str) -> None:
+    script = f"""
 import asyncio, threading
 from oarsman.portal import shared
+began, ending = threading.Event(), threading.Event()
+async def lingers():
+    try:
+        await asyncio.sleep(60)
+    finally:
+        ending.set()
+        await asyncio.sleep(0.3)
 async def inner():
-    while True:
-        await asyncio.sleep(0.01)
-        yield 1
+    task = asyncio.create_task(lingers())
+    yield 1
+    await asyncio.sleep(60)
 async def outer():
     async for one in inner():
         yield one
-began = threading.Event()
 def follow():
     for _ in shared().iterate(outer()):
         began.set()
+        if {asks == "while the loop ends"}:
+            ending.wait()
 threading.Thread(target=follow, daemon=True).start()
 began.wait()
 """

@@ -76,6 +76,8 @@ def in_background(work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[No
 
 
 class Portal:
+    ending = False  # the loop turns for the last time: nothing new is begun in it
+
     def __init__(self) -> None:
         ready = threading.Event()
         self._thread = threading.Thread(target=self._turn, args=(ready,), name="portal", daemon=True)
@@ -88,6 +90,7 @@ class Portal:
             self._loop = runner.get_loop()
             ready.set()
             self._loop.run_forever()
+            self.ending = True
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of the work. Interrupted, the work is cancelled and has ended before the interruption goes on."""
@@ -116,24 +119,26 @@ class Portal:
         if threading.current_thread() is self._thread or not self.open:
             work.close()
             raise RuntimeError("the portal is closed, or would wait for itself")
-        return _Work(self._loop, work)
+        return _Work(self, work)
 
 
 class _Work(Generic[T]):
     """A task of the loop that another thread waits for."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
-        self._loop = loop
+    def __init__(self, portal: Portal, work: Coroutine[Any, Any, T]) -> None:
+        self._portal, self._loop = portal, portal._loop
         self._ended = threading.Event()
         self._work = work
         self._task: asyncio.Task[T] | None = None
         self._exit: BaseException | None = None
         with suppress(RuntimeError):  # the loop was closed just now
-            loop.call_soon_threadsafe(self._begin)
+            self._loop.call_soon_threadsafe(self._begin)
 
     def _begin(self) -> None:
         self._task = self._loop.create_task(self._carry_out())
         self._task.add_done_callback(self._end)
+        if self._portal.ending:
+            self._task.cancel()
 
     def _end(self, _: asyncio.Task[T]) -> None:
         self._work.close()  # a task that is cancelled before its first step never looks at its work
