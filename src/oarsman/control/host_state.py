@@ -127,8 +127,7 @@ def last_check(inventory: Inventory, paths: Paths | None = None) -> tuple[float,
 
 
 def _file(inventory: Inventory, paths: Paths | None) -> Path:
-    path = str(inventory.file.absolute())
-    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    name = hashlib.sha256(os.fsencode(inventory.file.absolute())).hexdigest()[:16]
     state = (paths or Paths.default()).state
     folder = state / "inventories"
     if not folder.exists():

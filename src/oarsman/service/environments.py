@@ -42,8 +42,7 @@ class EnvironmentService:
 
     async def environment_log(self, name: str, after: int = 0) -> BuildLogView:
         require(self.identity, Action.LOOK)
-        found = await self._jobs.environments.log(name, after=after)
-        return BuildLogView.of(found)
+        return BuildLogView.of(await self._jobs.environments.log(name, after=after))
 
     async def _view(self, record: EnvironmentRecord) -> EnvironmentView:
         return EnvironmentView(

@@ -310,8 +310,7 @@ class Trust:
     async def _enter(self, host: SshHost) -> Trouble | None:
         way = self._ways[host.name]
         pins = self._pins if way.own_file is None and host.name in self.learned else None
-        answer = await log_in(self._ssh, host, "exit 0\n", 30, way=way, password=None, pins=pins)
-        return answer.trouble
+        return (await log_in(self._ssh, host, "exit 0\n", 30, way=way, password=None, pins=pins)).trouble
 
     async def _visit(self, host: SshHost, hosts: Sequence[SshHost]) -> _Visits | Trouble:
         """Each begins with the one after itself: otherwise all would come to the first at once."""
