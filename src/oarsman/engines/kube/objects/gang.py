@@ -45,8 +45,7 @@ def decorate(draft: PodDraft, job: Job, options: KubeOptions) -> None:
 
 def together(job: Job) -> int:
     """How many pods exist before any of them waits for another."""
-    early = job.launcher_creation is LauncherCreation.AT_STARTUP or not job.workers
-    return job.workers + int(early)
+    return job.workers + int(job.launcher_creation is LauncherCreation.AT_STARTUP or not job.workers)
 
 
 def pod_group(job: Job, options: KubeOptions, priorities: Mapping[str, int] | None = None) -> Object:
