@@ -102,9 +102,11 @@ def in_a_terminal(machine: Machine, line: str) -> Iterator[int]:
 
 def until_seen(terminal: int, text: str) -> str:
     seen, deadline = "", time.monotonic() + PATIENCE
+    readable = select.poll()  # not select(), which takes no descriptor above 1023
+    readable.register(terminal, select.POLLIN)
     while text not in seen:
         assert time.monotonic() < deadline, seen
-        if select.select([terminal], [], [], 1)[0]:
+        if readable.poll(1000):
             seen += os.read(terminal, 4096).decode(errors="replace")
     return seen
 

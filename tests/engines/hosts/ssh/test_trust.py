@@ -455,9 +455,10 @@ class Terminal:
         self.shown = ""
 
     def sees(self, text: str) -> None:
+        readable = select.poll()  # not select(), which takes no descriptor above 1023
+        readable.register(self._ours, select.POLLIN)
         while text not in self.shown:
-            ready, _, _ = select.select([self._ours], [], [], PATIENCE)
-            assert ready, f"{text!r} never came: {self.shown}"
+            assert readable.poll(PATIENCE * 1000), f"{text!r} never came: {self.shown}"
             self.shown += os.read(self._ours, 4096).decode()
         self.shown = self.shown.partition(text)[2]
 
