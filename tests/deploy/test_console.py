@@ -101,6 +101,9 @@ def test_by_default_there_is_none() -> None:
         ({"console": {"enabled": True}}, "console.enabled needs console.tls.secretName"),
         ({"console": {**TLS, "insecure": True}}, "contradict each other"),
         ({"console": {**PLAIN, "ingress": {"enabled": True}}}, "needs console.ingress.host"),
+        ({"console": {**PLAIN, "ingress": {"enabled": True, "host": "a"}}}, "needs console.ingress.tlsSecretName"),
+        ({"console": {**TLS, "ingress": {"enabled": True, "host": "a"}}}, "needs console.ingress.tlsSecretName"),
+        ({"console": {**PLAIN, "ingress": {"tlsSecretName": "b", "insecure": True}}}, "contradict each other"),
         ({"console": {**TLS, "tokenReview": True}, "rbac": {"create": False}}, "cluster-wide role"),
         (
             {"console": {**TLS, "tokenReview": True}, "watchNamespaces": ["default"], "namespace": {"name": "default"}},
@@ -150,15 +153,26 @@ def test_it_speaks_tls_unless_told_not_to_and_is_probed_the_same_way() -> None:
 
 
 def test_it_answers_to_the_names_that_lead_to_it() -> None:
-    values = {**PLAIN, "ingress": {"enabled": True, "host": "jobs.example.org"}, "publicNames": ["a.example"]}
-    names = [word.partition("=")[2] for word in arguments(rendered({"console": values})) if "public" in word]
-    assert names == [
-        "oarsman-console",
-        "oarsman-console.mpi-operator",
-        "oarsman-console.mpi-operator.svc",
-        "jobs.example.org",
-        "a.example",
-    ]
+    for ingress, shown in (
+        ({"tlsSecretName": "b"}, "https://jobs.example.org"),
+        ({"insecure": True}, "jobs.example.org"),
+    ):
+        outside = {"enabled": True, "host": "jobs.example.org", **ingress}
+        values = {**PLAIN, "ingress": outside, "publicNames": ["a.example"]}
+        names = [word.partition("=")[2] for word in arguments(rendered({"console": values})) if "public" in word]
+        assert names == [
+            "oarsman-console",
+            "oarsman-console.mpi-operator",
+            "oarsman-console.mpi-operator.svc",
+            shown,
+            "a.example",
+        ]
+
+
+def test_the_proxies_that_it_believes_are_named() -> None:
+    words = arguments(rendered({"console": {**PLAIN, "trustedProxies": ["10.1.0.0/16", "192.0.2.7"]}}))
+    assert [word for word in words if "proxy" in word] == ["--trusted-proxy=10.1.0.0/16", "--trusted-proxy=192.0.2.7"]
+    assert [word for word in arguments(rendered({"console": PLAIN})) if "proxy" in word] == []
 
 
 def test_neither_service_selects_the_pods_of_the_other() -> None:

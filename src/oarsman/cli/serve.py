@@ -15,7 +15,7 @@ import click
 
 from oarsman.cli import options, render
 from oarsman.cli.session import SavedServer, Session, token_in
-from oarsman.cli.text import note, t
+from oarsman.cli.text import note, of, t
 from oarsman.cli.verbs import family, option, verb
 from oarsman.errors import UsageError
 
@@ -43,8 +43,14 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
 @option("--insecure", t("Allow others to reach it without TLS, because something else has it."))
 @option(
     "--public-name NAME",
-    t("A name by which browsers reach it, through a proxy or DNS; can be repeated."),
+    t("A name by which browsers reach it, through a proxy or DNS; with TLS there: https://NAME. Can be repeated."),
     "public_names",
+    multiple=True,
+)
+@option(
+    "--trusted-proxy ADDRESS",
+    t("A proxy, or a network of them, whose X-Forwarded-For and X-Forwarded-Proto are believed; can be repeated."),
+    "trusted_proxies",
     multiple=True,
 )
 @option(
@@ -59,7 +65,7 @@ def serve_verb(session: Session, folder: Path | None, verbose: bool, **settings:
 
     try:
         from oarsman.console.server import serve
-        from oarsman.console.settings import ConsoleSettings
+        from oarsman.console.settings import ConsoleSettings, remarks
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
@@ -79,6 +85,8 @@ def serve_verb(session: Session, folder: Path | None, verbose: bool, **settings:
         hosts=session.hosts,
         namespaces=tuple(filter(None, (session.namespace or "").split(","))),
     )
+    for remark in remarks(wanted):
+        note(of(remark))
     serve(wanted, _announce)
     note(t("the console has ended; jobs go on"))
 

@@ -2,6 +2,8 @@
 
 - A page of another origin whose name is made to lead to this machine (DNS rebinding) would be of the same origin to
   the browser. Its `Host` is still its own name, so only names that are known to be ours are answered.
+- Behind a proxy that ends TLS the browser's cookie has to be as safe as with TLS here. That the way is encrypted is
+  believed of a proxy that was named (--trusted-proxy), and of a name that was given as https://NAME.
 - The cookie is SameSite=Lax: the link to a job in a chat opens the job. Strict would show a login page to people who
   are logged in, and would not be safer: what Lax lets through is opening a page, which changes nothing. Neither is
   enough, because all ports of a host are one "site": another server on the same machine passes for us. So requests
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,6 +24,8 @@ from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text
 
 DEFAULT_PORT = 8470
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_HTTPS = "https://"
 _LOOPBACK_NAMES = ("127.0.0.1", "::1", "localhost")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -32,7 +37,8 @@ class Site:
     host: str = "127.0.0.1"  # that the server listens on
     port: int
     tls: bool = False
-    public_names: tuple[str, ...] = ()  # "jobs.example.org" or "jobs.example.org:8443", by proxies or DNS
+    public_names: tuple[str, ...] = ()  # "jobs.example.org", "jobs.example.org:8443", "https://jobs.example.org"
+    trusted_proxies: tuple[Network, ...] = ()  # what they say of their clients is believed
 
     @property
     def scheme(self) -> str:
@@ -43,33 +49,48 @@ class Site:
         """To be opened in a browser of this machine, or of another one if there is a public name."""
         if self.public_names:
             name = self.public_names[0]
+            if name.startswith(_HTTPS):
+                return name
             return f"{self.scheme}://{name}" if _split(name)[1] is not None else f"{self.scheme}://{name}:{self.port}"
         listens_on = _address(self.host)
         everywhere = not self.host or (listens_on is not None and listens_on.is_unspecified)
         host = "localhost" if everywhere else self.host
         return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
-    @property
-    def cookie(self) -> str:
+    def is_encrypted(self, scheme: str, host: str | None) -> bool:
+        """Whether the way between the browser and whoever ends TLS is. `scheme`: of the request, as it was seen."""
+        if self.tls or scheme in ("https", "wss"):
+            return True
+        name, port = _split(host or "")
+        told = (_split(public.removeprefix(_HTTPS)) for public in self.public_names if public.startswith(_HTTPS))
+        return any(name == public and on_port in (None, port) for public, on_port in told)
+
+    def stays_encrypted(self, host: str | None, *, encrypted: bool) -> bool:
+        """Whether browsers are told never to come without TLS again: that counts for every port of the host, so only
+        where TLS has the port that browsers expect."""
+        name, port = _split(host or "")
+        return encrypted and name is not None and port in (None, _DEFAULT_PORTS["https"])
+
+    def cookie(self, *, encrypted: bool) -> str:
         """With the port, because cookies have none: two consoles on one machine do not log each other out.
 
         With the prefix, browsers take it only from this very host, over TLS: no neighbour in DNS can plant one.
         """
-        return f"{'__Host-' if self.tls else ''}oarsman-{self.port}"
+        return f"{'__Host-' if encrypted else ''}oarsman-{self.port}"
 
     def answers_to(self, host: str | None) -> bool:
         """Whether this `Host` header is one of ours."""
         name, port = _split(host or "")
         if name is None:
             return False
-        if any(name == public and on_port in (None, port) for public, on_port in map(_split, self.public_names)):
+        if any(name == public and on_port in (None, port) for public, on_port in self._public()):
             return True
         right_port = (port or _DEFAULT_PORTS[self.scheme]) == self.port
         if name in _LOOPBACK_NAMES or name == self.host.strip("[]").lower():
             return right_port
         return right_port and not is_loopback(self.host) and _address(name) is not None  # an address is nobody's name
 
-    def is_own_origin(self, origin: str, host: str | None) -> bool:
+    def is_own_origin(self, origin: str, host: str | None, *, encrypted: bool) -> bool:
         """Whether an `Origin` is the one that this request, by its `Host`, was sent to."""
         try:
             parts = urlsplit(origin)
@@ -79,12 +100,45 @@ class Site:
         name, port = _split(host or "")
         if name is None or parts.path or parts.query or parts.fragment or wanted[0] != name:
             return False
-        # A proxy may speak TLS for a server that does not; the other way round nothing good is going on.
-        is_public = name in {_split(public)[0] for public in self.public_names}
-        if parts.scheme != self.scheme and not (parts.scheme == "https" and is_public):
+        # A proxy may speak TLS and not say so; the other way round nothing good is going on.
+        is_public = name in {public for public, _ in self._public()}
+        scheme = "https" if encrypted else "http"
+        if parts.scheme != scheme and not (parts.scheme == "https" and is_public):
             return False
         default = _DEFAULT_PORTS[parts.scheme]
         return (wanted[1] or default) == (port or default)
+
+    def _public(self) -> Iterator[tuple[str | None, int | None]]:
+        return (_split(name.removeprefix(_HTTPS)) for name in self.public_names)
+
+
+def _names(given: tuple[str, ...]) -> tuple[str, ...]:
+    for text in given:
+        if _split(text.removeprefix(_HTTPS))[0] is None:
+            raise UsageError(
+                Text("{name} is no name by which a server is reached", name=text or "''"),
+                field="--public-name",
+                hint=Text("write jobs.example.org, jobs.example.org:8443 or https://jobs.example.org"),
+            )
+    return given
+
+
+def trusted_networks(given: Iterable[str]) -> tuple[Network, ...]:
+    """Addresses and networks of proxies, as they are given to --trusted-proxy."""
+    found = []
+    for text in given:
+        try:
+            network = ipaddress.ip_network(text)
+        except ValueError:
+            network = None
+        if network is None or not network.prefixlen:  # of everybody: then everybody could claim to be anybody
+            raise UsageError(
+                Text("{proxy} is neither the address of a proxy nor a network of proxies", proxy=text or "''"),
+                field="--trusted-proxy",
+                hint=Text("write 192.0.2.7, 192.0.2.0/24 or 2001:db8::/64"),
+            )
+        found.append(network)
+    return tuple(found)
 
 
 def is_loopback(host: str) -> bool:
@@ -121,6 +175,7 @@ class ConsoleSettings:
     key: Path | None = None
     insecure: bool = False
     public_names: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     folder: Path = field(default_factory=Path.cwd)  # of jobs that mention none
     verbose: bool = False
     context: str | None = None  # of the kubeconfig
@@ -136,7 +191,13 @@ class ConsoleSettings:
 
     def site(self, port: int) -> Site:
         """`port`: the one that is really listened on."""
-        return Site(host=self.host, port=port, tls=self.cert is not None, public_names=self.public_names)
+        return Site(
+            host=self.host,
+            port=port,
+            tls=self.cert is not None,
+            public_names=_names(self.public_names),
+            trusted_proxies=trusted_networks(self.trusted_proxies),
+        )
 
 
 def refusal(asked: ConsoleSettings, accounts: int) -> str | None:
@@ -163,6 +224,19 @@ def refusal(asked: ConsoleSettings, accounts: int) -> str | None:
             host=host,
         )
     return None
+
+
+def remarks(asked: ConsoleSettings) -> list[str]:
+    """What whoever starts the server like this should know."""
+    if is_loopback(asked.host) or asked.cert is not None or asked.trusted_proxies:
+        return []
+    return [
+        Text(
+            "--insecure without --trusted-proxy: unless something else encrypts the way, passwords and sessions can be "
+            "read on it; and all who come through one proxy count as one address when logins fail. Name the proxy "
+            "with --trusted-proxy ADDRESS"
+        )
+    ]
 
 
 _HINT = "both are PEM: -----BEGIN CERTIFICATE----- (the server's own first) and -----BEGIN PRIVATE KEY-----"

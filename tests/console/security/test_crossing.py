@@ -93,7 +93,8 @@ def test_a_token_beside_a_cookie_decides_alone(console: Console) -> None:
 
 
 def socket(console: Console, browser: Browser, **headers: str) -> HTTPConnection:
-    cookie = f"{console.site.cookie}={browser.cookies[console.site.cookie]}"
+    name = console.site.cookie(encrypted=False)
+    cookie = f"{name}={browser.cookies[name]}"
     sent = {"host": "127.0.0.1:8080", "cookie": cookie, **headers}
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in sent.items()]
     return HTTPConnection({"type": "websocket", "path": "/", "headers": raw, "client": ("127.0.0.1", 1)})
@@ -171,7 +172,7 @@ def test_a_server_answers_to_its_own_names_alone(site: Site, host: str | None, o
     ],
 )
 def test_an_origin_is_own_if_the_request_was_sent_to_it(site: Site, origin: str, host: str, own: bool) -> None:
-    assert site.is_own_origin(origin, host) is own
+    assert site.is_own_origin(origin, host, encrypted=site.tls) is own
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,8 @@ def test_a_flood_of_logins_is_turned_away_instead_of_filling_the_memory(console:
     browser = console.browser()
     answers = [browser.log_in("ann").status_code for _ in range(10)]
     assert answers == [429] * 10
+    while passwords._room_of_known.acquire(blocking=False):
+        pass
     with pytest.raises(ThrottledError):
         passwords.hash(PASSWORD)
     for _ in range(3):

@@ -40,7 +40,7 @@ once = APIRouter(include_in_schema=False)  # not of the API: people open it in a
 def log_in(login: models.Login, request: Request, response: Response, gate: TheGate) -> models.Identity:
     """Log in with name and password. The answer sets a cookie; programs had better use an API token."""
     identity, secret = gate.log_in(request, login.name, login.password)
-    gate.give_cookie(response, secret)
+    gate.give_cookie(request, response, secret)
     return identity
 
 
@@ -50,7 +50,7 @@ def log_in_to_cluster(
 ) -> models.Identity:
     """Log in with one's own token for the cluster that this server shows. The answer sets a cookie."""
     identity, secret = gate.log_in_to_cluster(request, login.token)
-    gate.give_cookie(response, secret)
+    gate.give_cookie(request, response, secret)
     return identity
 
 
@@ -58,7 +58,7 @@ def log_in_to_cluster(
 def log_out(request: Request, response: Response, gate: TheGate) -> None:
     """End this session."""
     gate.log_out(request)
-    gate.take_cookie(response)
+    gate.take_cookie(request, response)
 
 
 @router.get("/me", responses=responses(), tags=["session"])
@@ -70,7 +70,7 @@ def me(caller: TheCaller) -> models.Identity:
 @router.put("/me/password", status_code=204, response_class=Response, responses=responses(429), tags=["session"])
 def change_password(wanted: models.PasswordChange, request: Request, response: Response, gate: TheGate) -> None:
     """Change one's own password. The answer sets a new cookie; every other session of the account ends."""
-    gate.give_cookie(response, gate.change_password(request, wanted.current, wanted.new))
+    gate.give_cookie(request, response, gate.change_password(request, wanted.current, wanted.new))
 
 
 @once.get("/login/once")
@@ -82,7 +82,7 @@ def enter_by_link(request: Request, gate: TheGate, key: Annotated[str, Query(max
             raise
         return RedirectResponse("/login?link=used", status_code=303)  # a person gets a page, not a document
     response = RedirectResponse("/", status_code=303)  # and the key is out of the address line
-    gate.give_cookie(response, secret)
+    gate.give_cookie(request, response, secret)
     return response
 
 

@@ -25,7 +25,7 @@ SHORTEST, LONGEST = 8, 1024
 TOO_MANY = Text("too many logins at the same time")
 LENGTH = Text("a password has {least} to {most} characters", least=SHORTEST, most=LONGEST)
 _AT_ONCE = max(1, min(4, (os.cpu_count() or 1) // 2))  # each takes 64 MiB and a core
-_WAITING = 16
+_WAITING, _WAITING_KNOWN = 16, 8
 
 
 class Passwords:
@@ -39,21 +39,25 @@ class Passwords:
         self._hasher = hasher
         self._working = threading.Semaphore(_AT_ONCE)
         self._room = threading.Semaphore(_AT_ONCE + _WAITING)
+        self._room_of_known = threading.Semaphore(_WAITING_KNOWN)
 
     @cached_property
     def _of_nobody(self) -> str:
         return self._hasher.hash(secrets.token_urlsafe())
 
     def hash(self, password: str) -> str:
-        with self._turn():
+        with self._turn(self._room_of_known):  # of those who are in
             return self._hasher.hash(password.encode("utf-8", "surrogatepass"))
 
-    def fits(self, stored: str | None, password: str) -> bool:
-        """None: there is no such account, which takes as long to find out as a wrong password."""
+    def fits(self, stored: str | None, password: str, *, known: bool = False) -> bool:
+        """None: there is no such account, which takes as long to find out as a wrong password.
+
+        `known`: it was entered from there before, so there is room that strangers cannot fill.
+        """
         from argon2.exceptions import InvalidHashError, VerificationError
 
         of_nobody = self._of_nobody  # made by whichever login comes first, known name or not
-        with self._turn():
+        with self._turn(self._room_of_known if known else self._room):
             try:
                 self._hasher.verify(stored or of_nobody, password.encode("utf-8", "surrogatepass"))
             except (VerificationError, InvalidHashError):
@@ -64,15 +68,15 @@ class Passwords:
         return self._hasher.check_needs_rehash(stored)
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _turn(self, room: threading.Semaphore) -> Iterator[None]:
         """A flood of logins takes neither all memory nor every thread of the server."""
-        if not self._room.acquire(blocking=False):
+        if not room.acquire(blocking=False):
             raise ThrottledError(TOO_MANY, retry_after=1.0)
         try:
             with self._working:
                 yield
         finally:
-            self._room.release()
+            room.release()
 
 
 T = TypeVar("T")
@@ -150,14 +154,14 @@ class Accounts(Kept):
             if account.role is Role.ADMIN and not account.disabled:
                 self._keep_an_admin(db, account.name)
 
-    def log_in(self, name: str, password: str, then: Callable[[Account], T]) -> T | None:
+    def log_in(self, name: str, password: str, then: Callable[[Account], T], *, known: bool = False) -> T | None:
         """What `then` makes for the account, in one transaction with a last look at it.
 
         None, and the same time spent, whether the name, the password or the account is wrong.
         """
         row = self._find(name)
         passwords = self._passwords()
-        if not passwords.fits(row["password"] if row else None, password) or row is None:
+        if not passwords.fits(row["password"] if row else None, password, known=known) or row is None:
             return None
         stored = passwords.hash(password) if passwords.is_outdated(row["password"]) else row["password"]
         with self._database.transaction() as db:

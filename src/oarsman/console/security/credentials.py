@@ -11,6 +11,7 @@ import secrets
 import sqlite3
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -262,8 +263,9 @@ class ClusterTokens:
     """Whose a token of the cluster is: what the cluster said of it, remembered for a minute.
 
     A token that was taken back is refused a minute later at the latest. The same wrong token again is no new guess: it
-    is answered from memory, and not counted, so a program that forgot to renew its token keeps nobody else out.
-    `ask` asks the cluster: somebody, or None for a token that it does not accept.
+    is answered from memory, and not counted, so a program that forgot to renew its token keeps nobody else out. What
+    was good is remembered apart, where no flood of others takes its place. `ask` asks the cluster: somebody, or None
+    for a token that it does not accept.
     """
 
     def __init__(self, ask: Callable[[str], TokenOwner | None], *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -271,6 +273,7 @@ class ClusterTokens:
         self._clock = clock
         self._lock = threading.Lock()
         self._verdicts = lru_cache(_BOUND)(lambda hash: _Verdict())  # by the token's hash
+        self._good: OrderedDict[bytes, _Verdict] = OrderedDict()
 
     def known(self, token: str, *, count: Callable[[], None], uncount: Callable[[], None]) -> TokenOwner | None:
         """`count` is called before a token is looked at for the first time, and may refuse; `uncount` if it is good."""
@@ -290,6 +293,8 @@ class ClusterTokens:
                 if first and verdict.known is not None:
                     uncount()
                 verdict.asked = self._clock()
+                if verdict.known is not None:
+                    self._remember(token, verdict)
             found = verdict.known
         return found if found is None or found.expires is None or datetime.now(UTC) < found.expires else None
 
@@ -300,5 +305,14 @@ class ClusterTokens:
             verdict.asked = float("-inf")
 
     def _of(self, token: str) -> _Verdict:
+        hash = hashed(token)
         with self._lock:  # those who ask at the same time get the same
-            return self._verdicts(hashed(token))
+            return self._good.get(hash) or self._verdicts(hash)
+
+    def _remember(self, token: str, verdict: _Verdict) -> None:
+        hash = hashed(token)
+        with self._lock:
+            self._good[hash] = verdict
+            self._good.move_to_end(hash)
+            if len(self._good) > _BOUND:
+                self._good.popitem(last=False)

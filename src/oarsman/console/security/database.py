@@ -9,7 +9,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -22,6 +22,7 @@ from oarsman.text.sentence import Text
 _SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql")  # one per version, each made of the one before
 _SCHEMA_VERSION = len(_SCHEMAS)
 KEPT = 100_000  # entries of the audit log; the schema refuses to delete what is younger
+REFUSALS_A_MINUTE = 10  # told one by one: a week of nothing else until all of them are gone
 _LONGEST = 300
 V = TypeVar("V", bound=Value)
 
@@ -141,16 +142,57 @@ class Kept:
 
 
 class Audit(Kept):
-    """Entries are only added; the oldest make room for new ones beyond a bound."""
+    """Entries are only added; the oldest make room for new ones beyond a bound.
+
+    Who is not in can only add refusals, a few in a minute: what was done stays in the log for days, whatever they try.
+    """
+
+    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+        super().__init__(database, now)
+        self._lock = threading.Lock()
+        self._minute, self._told = now(), 0
+        self._untold, self._untold_from = 0, set[str]()
+
+    def refused(self, who: str, address: str, what: str, about: str = "") -> None:
+        """To somebody who is not in. Those beyond the first few of a minute are one entry, before the next one."""
+        with self._lock:
+            if self._now() - self._minute >= timedelta(minutes=1):
+                self._minute, self._told = self._now(), 0
+            if self._told >= REFUSALS_A_MINUTE:
+                self._untold += 1
+                self._untold_from.add(address)
+                return
+            self._told += 1
+        self.note(who, address, what, about, "refused")
 
     def note(self, who: str, address: str, what: str, about: str = "", outcome: str = "ok") -> None:
-        entry = [plain(value) for value in (who, address, what, about, outcome)]
+        with self._database.transaction():
+            self.tell_all()
+            self._add(who, address, what, about, outcome)
+
+    def tell_all(self) -> None:
+        with self._lock:
+            count, places = self._untold, self._untold_from
+            self._untold, self._untold_from = 0, set()
+        if count:
+            address = places.pop() if len(places) == 1 else f"{len(places)} addresses"
+            self._add("", address, "login", f"{count} more", "refused")
+
+    def _add(self, *entry: str) -> None:
         with self._database.transaction() as db:
             added = db.execute(
                 "INSERT INTO audit (time, who, address, what, about, outcome) VALUES (?, ?, ?, ?, ?, ?)",
-                (text(self._now()), *entry),
+                (text(self._now()), *map(plain, entry)),
             )
             db.execute("DELETE FROM audit WHERE id <= ?", ((added.lastrowid or 0) - KEPT,))
+
+    def entered(self) -> list[tuple[str, str]]:
+        """Which accounts were entered with their password, and at which addresses; those of late come last."""
+        rows = self._database.rows(
+            "SELECT who, address FROM audit WHERE what = 'login' AND about = '' AND outcome = 'ok' "
+            "GROUP BY who, address ORDER BY max(id)"
+        )
+        return [(row["who"], row["address"]) for row in rows]
 
     def page(self, *, limit: int = 100, cursor: str | None = None) -> AuditPage:
         """Newest first. The cursor is the last entry's number: what is added meanwhile moves nothing."""

@@ -14,7 +14,7 @@ from oarsman.backends.base import current_user
 from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, ClusterTokens, Holder
 from oarsman.console.security.database import hashed
 from oarsman.console.security.store import ConsoleStore, link
-from oarsman.console.security.throttle import Throttle
+from oarsman.console.security.throttle import Attempt, Throttle, network
 from oarsman.console.settings import Site, is_loopback
 from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError, UnsupportedError
 from oarsman.service.models import Account, Identity, Role
@@ -59,6 +59,8 @@ class Gate:
 
     def __post_init__(self) -> None:
         self._throttle = Throttle(self.clock)
+        for name, where in self.store.audit.entered():  # before this start
+            self._throttle.welcome(name, network(where))
         self.store.links.serve_at(self.site.address)  # for links that the command prints
 
     def caller(self, request: HTTPConnection) -> Caller:
@@ -69,7 +71,7 @@ class Gate:
             if self.cluster is not None and not secret.startswith(TOKEN_PREFIX):
                 return self._of_cluster(request, "token", secret, hashed(secret))
             return self._known(request, "token", secret)
-        secret = request.cookies.get(self.site.cookie, "")
+        secret = self._cookie(request)
         if not secret:
             raise UnauthenticatedError(NOBODY, hint=self._how_to_come_in())
         found = self._known(request, "session", secret)
@@ -80,7 +82,7 @@ class Gate:
         """Whether what they showed is still good and still says the same; for streams that last. No use is noted."""
         if caller.token is not None:
             lasts = caller.way == "token" or self.store.cluster_sessions.find(caller.hash, note=False) is not None
-            known = self._ask_cluster(caller.address, caller.token) if lasts else None
+            known = self._ask_cluster(caller.address, caller.token, caller.way) if lasts else None
             return known is not None and known.name == caller.identity.name
         found = self._holder(caller.way, caller.hash, note=False)
         return found is not None and found.identity == caller.identity
@@ -108,7 +110,7 @@ class Gate:
 
     def _of_cluster(self, request: HTTPConnection, way: Literal["session", "token"], token: str, hash: bytes) -> Caller:
         """Somebody whom only the cluster knows; a session whose token it has taken back ends."""
-        known = self._ask_cluster(address(request), token)
+        known = self._ask_cluster(address(request), token, way)
         if known is None:
             if way == "session":
                 self.store.cluster_sessions.close(hash)
@@ -117,15 +119,19 @@ class Gate:
             )
         return Caller(Identity(name=known.name, role=Role.CLUSTER), None, way, address(request), hash, token)
 
-    def _ask_cluster(self, where: str, token: str) -> TokenOwner | None:
+    def _ask_cluster(self, where: str, token: str, way: Literal["session", "token"]) -> TokenOwner | None:
+        """What a session has is no guess: the cluster accepted it once."""
         if self.cluster is None:
             raise UnsupportedError(
                 Text("this server asks no cluster"), hint=Text("it has accounts, or a link opens it")
             )
+        if way == "session":
+            return self.cluster.known(token, count=lambda: None, uncount=lambda: None)
+        attempts: list[Attempt] = []
         return self.cluster.known(
             token,
-            count=lambda: self._throttle.begin(where, None),
-            uncount=lambda: self._throttle.take_back(where, None),
+            count=lambda: attempts.append(self._throttle.begin(where, None)),
+            uncount=lambda: self._throttle.take_back(attempts.pop()),
         )
 
     def _holder(self, way: Literal["session", "token"], hash: bytes, *, note: bool) -> Holder | None:
@@ -147,7 +153,7 @@ class Gate:
         fetched_from = request.headers.get("sec-fetch-site")
         host = request.headers.get("host")
         foreign = (
-            (origin is not None and not self.site.is_own_origin(origin, host))
+            (origin is not None and not self.site.is_own_origin(origin, host, encrypted=self._encrypted(request)))
             or (fetched_from is not None and fetched_from != "same-origin")
             or (origin_needed and origin is None and (is_socket or fetched_from is None))
         )
@@ -169,22 +175,25 @@ class Gate:
             self.store.audit.note(account.name, where, "login")
             return Identity(name=account.name, role=account.role), secret
 
-        entered = self._with_password(where, name, password, enter)
+        entered = self._with_password(request, name, password, enter)
         if entered is None:
-            self.store.audit.note(name, where, "login", outcome="refused")
+            self.store.audit.refused(name, where, "login")
             raise UnauthenticatedError(WRONG_PASSWORD)
+        self._throttle.welcome(name, hashed(entered[1]).hex())
         return entered
 
-    def _with_password(self, where: str, name: str, password: str, then: Callable[[Account], T]) -> T | None:
+    def _with_password(
+        self, request: HTTPConnection, name: str, password: str, then: Callable[[Account], T]
+    ) -> T | None:
         """What `then` makes for the account; None: name or password is wrong, which counts as a guess."""
-        self._throttle.begin(where, name)
+        attempt = self._throttle.begin(address(request), name, hashed(self._cookie(request)).hex())
         try:
-            found = self.store.accounts.log_in(name, password, then)
+            found = self.store.accounts.log_in(name, password, then, known=attempt.known)
         except ThrottledError:
-            self._throttle.take_back(where, name)
+            self._throttle.take_back(attempt)
             raise
         if found is not None:
-            self._throttle.succeeded(where, name)
+            self._throttle.succeeded(attempt)
         return found
 
     def change_password(self, request: HTTPConnection, current: str, new: str) -> str:
@@ -192,22 +201,25 @@ class Gate:
         caller = self.caller(request)
         if caller.account is None or caller.way == "token":
             raise ForbiddenError(NO_PASSWORD)
-        if self._with_password(caller.address, caller.account, current, lambda account: account.name) is None:
+        self._throttle.welcome(caller.account, caller.hash.hex())  # since a restart nobody may have told
+        if self._with_password(request, caller.account, current, lambda account: account.name) is None:
             self.store.audit.note(caller.account, caller.address, "change password", outcome="refused")
             raise ForbiddenError(NOT_THE_PASSWORD, field="current")
         password = self.store.accounts.hash(new)
         with self.store.together():
             self.store.accounts.change(caller.account, hashed_password=password)
             self.store.audit.note(caller.account, caller.address, "change password")
-            return self._fresh_session(request, caller.account, caller.account)
+            secret = self._fresh_session(request, caller.account, caller.account)
+        self._throttle.welcome(caller.account, hashed(secret).hex())
+        return secret
 
     def log_in_to_cluster(self, request: HTTPConnection, token: str) -> tuple[Identity, str]:
         """Who the cluster says it is, and the new cookie's value. It asks the cluster: not for an event loop."""
         self._refuse_others_pages(request, origin_needed=False)
         where, token = address(request), token.strip()
-        known = self._ask_cluster(where, token)
+        known = self._ask_cluster(where, token, "token")
         if known is None:
-            self.store.audit.note("", where, "login", "with a token of the cluster", "refused")
+            self.store.audit.refused("", where, "login", "with a token of the cluster")
             raise UnauthenticatedError(TOKEN_REFUSED, hint=HOW_TO_GET_A_TOKEN)
         with self.store.together():
             self._end_session_before(request)
@@ -216,16 +228,15 @@ class Gate:
         return Identity(name=known.name, role=Role.CLUSTER), secret
 
     def enter_by_link(self, request: HTTPConnection, key: str) -> str:
-        """The new cookie's value; the key is burnt."""
+        """The new cookie's value; the key is burnt. Nobody guesses a key, so a good one opens whatever others tried."""
         where = address(request)
-        self._throttle.begin(where, None)  # nobody guesses a key, but each attempt is an entry of the audit log
         with self.store.together():
             name = self.store.links.burn(key[:_LONGEST_SECRET])
             if name is not None:
-                self._throttle.take_back(where, None)
                 self.store.audit.note(name, where, "login", "by link")
                 return self._fresh_session(request, name, None)
-        self.store.audit.note("", where, "login", "by link", "refused")
+        self._throttle.begin(where, None)
+        self.store.audit.refused("", where, "login", "by link")
         raise UnauthenticatedError(
             Text("this link was used before, or is older than ten minutes"),
             hint=Text("`oarsman tokens link` prints a new one"),
@@ -246,9 +257,9 @@ class Gate:
 
     def _end_session_before(self, request: HTTPConnection) -> None:
         """Whatever session the browser had before ends: it may have been planted."""
-        before = request.cookies.get(self.site.cookie, "")
+        before = self._cookie(request)
         if before:
-            hash = hashed(before[:_LONGEST_SECRET])
+            hash = hashed(before)
             self.store.sessions.close(hash)
             self.store.cluster_sessions.close(hash)
 
@@ -256,21 +267,31 @@ class Gate:
         """An address that opens the console once, as the owner of this machine; for the terminal alone."""
         return link(self.site.address, self.store.links.make(current_user()))
 
-    def give_cookie(self, response: Response, secret: str) -> None:
+    def give_cookie(self, request: HTTPConnection, response: Response, secret: str) -> None:
+        encrypted = self._encrypted(request)
         response.set_cookie(
-            self.site.cookie,
+            self.site.cookie(encrypted=encrypted),
             secret,
             max_age=int(LONGEST.total_seconds()),
             path="/",
-            secure=self.site.tls,
+            secure=encrypted,
             httponly=True,
             samesite="lax",
         )
 
-    def take_cookie(self, response: Response) -> None:
-        response.delete_cookie(self.site.cookie, path="/", secure=self.site.tls, httponly=True, samesite="lax")
+    def take_cookie(self, request: HTTPConnection, response: Response) -> None:
+        encrypted = self._encrypted(request)
+        name = self.site.cookie(encrypted=encrypted)
+        response.delete_cookie(name, path="/", secure=encrypted, httponly=True, samesite="lax")
+
+    def _cookie(self, request: HTTPConnection) -> str:
+        """Empty: none. One that was set without TLS is not looked at where there is TLS: anybody could have set it."""
+        return request.cookies.get(self.site.cookie(encrypted=self._encrypted(request)), "")[:_LONGEST_SECRET]
+
+    def _encrypted(self, request: HTTPConnection) -> bool:
+        return self.site.is_encrypted(request.scope.get("scheme", "http"), request.headers.get("host"))
 
 
 def address(request: HTTPConnection) -> str:
-    """Of the connection. What proxies claim in headers is not believed: anybody can write them."""
+    """Of whoever asks; `seen_through` has put that of a client in the place of its proxy's."""
     return request.client.host if request.client is not None else "unknown"

@@ -6,6 +6,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oarsman.console.api import problems
+from oarsman.console.security.proxies import seen_through
 from oarsman.console.settings import Site
 from oarsman.service.models import ProblemDetails
 from oarsman.text.sentence import Text
@@ -35,7 +36,7 @@ _ALWAYS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-# There is no Strict-Transport-Security: it would count for every port of the host, whoever serves there.
+_STAY_ENCRYPTED = "max-age=31536000"  # of this host alone, for a year
 
 
 def security_headers(app: ASGIApp, site: Site) -> ASGIApp:
@@ -46,13 +47,19 @@ def security_headers(app: ASGIApp, site: Site) -> ASGIApp:
             await app(scope, receive, send)
             return
 
+        scope = seen_through(scope, site)
+        hosts = Headers(scope=scope).getlist("host")
+        host = hosts[0] if len(hosts) == 1 else None
+
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _add(MutableHeaders(scope=message), scope["path"])
+                headers = MutableHeaders(scope=message)
+                _add(headers, scope["path"])
+                if site.stays_encrypted(host, encrypted=site.is_encrypted(scope["scheme"], host)):
+                    headers["Strict-Transport-Security"] = _STAY_ENCRYPTED
             await send(message)
 
-        hosts = Headers(scope=scope).getlist("host")
-        if len(hosts) == 1 and site.answers_to(hosts[0]):
+        if site.answers_to(host):
             await app(scope, receive, with_headers)
         elif scope["type"] == "websocket":
             await receive()

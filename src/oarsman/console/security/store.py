@@ -77,7 +77,13 @@ class ConsoleStore:
         self.audit = Audit(database, now)
         self.views = SavedViews(database, now)
         self.together = database.transaction  # what is written inside: a deed, and that it was done
-        self.close = database.close
+        self._database = database
+
+    def close(self) -> None:
+        try:
+            self.audit.tell_all()
+        finally:
+            self._database.close()
 
 
 def link(server: str, key: str) -> str:
