@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from cluster.cluster import Cluster
+from cluster.people import full_name, person
 from kube_objects import delete
 
 from oarsman.engines.kube.client import (
@@ -34,6 +35,7 @@ from oarsman.engines.kube.client.resources import (
     ROLE_BINDINGS,
     ROLES,
 )
+from oarsman.engines.kube.client.reviews import may_get, owner_of
 
 from .fakes import QUICK, Told, following, until
 
@@ -166,6 +168,19 @@ async def test_an_informer_sees_a_thousand_objects_come_and_go(api: Cluster, api
 
 def _parity(item: PartialObject) -> str | None:
     return item.metadata.labels.get("parity")
+
+
+async def test_the_cluster_says_whose_a_token_is_and_what_its_owner_may_read(api: Cluster, api_namespace: str) -> None:
+    shown = person(api, api_namespace, "scraper")
+    async with kube_of(api) as kube:
+        assert await owner_of(kube, "nobodys") is None
+        user = await owner_of(kube, shown)
+        assert user is not None
+        assert user["username"] == full_name(api_namespace, "scraper")
+        assert not await may_get(kube, user, "/metrics")
+        assert await may_get(kube, user, "/version")  # which everybody may
+        boss = {"username": "boss", "groups": ["system:masters"]}
+        assert await may_get(kube, boss, "/metrics")
 
 
 async def test_an_informer_outlives_the_server(api: Cluster, api_namespace: str) -> None:
