@@ -90,6 +90,7 @@ def operator(cluster: Cluster, namespace: str, *command: str) -> Iterator[Operat
         "--bind-address=127.0.0.1",
         f"--health-port={health}",
         f"--monitoring-port={monitoring}",
+        "--no-monitoring-auth",
         "--log-level=warning",
     ]
     with tempfile.TemporaryFile() as log:

@@ -34,6 +34,7 @@ class Process:
                     f"--namespace={namespace}",
                     f"--health-port={self.port}",
                     f"--monitoring-port={self.port}",
+                    "--no-monitoring-auth",
                     "--bind-address=127.0.0.1",
                     "--log-format=json",
                 ],

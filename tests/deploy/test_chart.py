@@ -25,6 +25,7 @@ from deploy.helm import (
 from oarsman import __version__
 from oarsman.cli.operator import command as operator
 
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 TEAMS: Values = {"watchNamespaces": ["team-a", "team-b"], "namespace": {"name": "team-a", "create": False}}
 
 COMBINATIONS: dict[str, Values] = {
@@ -43,6 +44,12 @@ COMBINATIONS: dict[str, Values] = {
     "without v1": {"v1": {"enabled": False}},
     "without metrics": {"metrics": {"enabled": False}},
     "metrics without a service": {"metrics": {"service": {"enabled": False}}},
+    "open metrics": {"metrics": {"authentication": False}},
+    "a pinned image": {"image": {"digest": DIGEST}},
+    "no network policy": {"networkPolicy": {"enabled": False}},
+    "a closed network": {
+        "networkPolicy": {"metricsFrom": [{"podSelector": {}}], "apiServer": {"cidrs": ["10.0.0.1/32", "fd00::1/128"]}}
+    },
     "a service monitor": {"metrics": {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}}},
     "a disruption budget": {"podDisruptionBudget": {"enabled": True, "minAvailable": "50%"}},
     "rights made by somebody else": {"rbac": {"create": False}, "serviceAccount": {"create": False, "name": "boss"}},
@@ -145,6 +152,8 @@ def test_selectors_find_the_pods(name: str) -> None:
     assert deployment["spec"]["selector"]["matchLabels"].items() <= labels
     for service in of_kind(objects, "Service"):
         assert service["spec"]["selector"].items() <= labels
+    for policy in of_kind(objects, "NetworkPolicy"):
+        assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels
     for budget in of_kind(objects, "PodDisruptionBudget"):
         assert budget["spec"]["selector"]["matchLabels"].items() <= labels
     for monitor in of_kind(objects, "ServiceMonitor"):
@@ -171,7 +180,7 @@ ARGUMENTS: list[tuple[str, Values, set[str], set[str]]] = [
             "--threadiness=16",
             "--log-level=info",
         },
-        {"--namespace", "--gang-scheduling", "--cluster-domain", "--no-leader-elect"},
+        {"--namespace", "--gang-scheduling", "--cluster-domain", "--no-leader-elect", "--no-monitoring-auth"},
     ),
     ("namespaces", TEAMS, {"--namespace=team-a,team-b", "--lock-namespace=team-a"}, set()),
     ("one twice", {**TEAMS, "watchNamespaces": ["team-a", "team-a"]}, {"--namespace=team-a"}, set()),
@@ -179,6 +188,7 @@ ARGUMENTS: list[tuple[str, Values, set[str], set[str]]] = [
     ("gang", {"gangScheduling": "volcano"}, {"--gang-scheduling=volcano"}, set()),
     ("domain", {"clusterDomain": "cluster.local"}, {"--cluster-domain=cluster.local"}, set()),
     ("no metrics", {"metrics": {"enabled": False}}, {"--monitoring-port=0"}, set()),
+    ("open metrics", {"metrics": {"authentication": False}}, {"--no-monitoring-auth"}, set()),
     ("ports", {"health": {"port": 9}, "metrics": {"port": 10}}, {"--health-port=9", "--monitoring-port=10"}, set()),
     ("kubectl", {"kubectlDelivery": {"image": "own/kubectl:1"}}, {"--kubectl-delivery-image=own/kubectl:1"}, set()),
     (
@@ -209,6 +219,7 @@ def test_values_become_arguments(values: Values, there: set[str], absent: set[st
         ({}, f"oarsman/operator:{__version__}"),
         ({"image": {"tag": "latest"}}, "oarsman/operator:latest"),
         ({"image": {"repository": "registry.example:5000/a/b", "tag": "1"}}, "registry.example:5000/a/b:1"),
+        ({"image": {"tag": "1", "digest": DIGEST}}, f"oarsman/operator@{DIGEST}"),
     ],
 )
 def test_the_image_is_the_one_asked_for(values: Values, image: str) -> None:
@@ -221,6 +232,50 @@ def test_the_operator_knows_every_argument_the_chart_gives() -> None:
     }
     known = {flag for option in operator.params for flag in (*option.opts, *option.secondary_opts)}
     assert given - known == {"operator", "--verbose"}  # the second is an example of extraArgs
+
+
+# -- the network ------------------------------------------------------------------------------
+
+PROMETHEUS = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+
+
+def opened(policy: Object) -> list[tuple[int, Any]]:
+    """(port, from whom) of each way in; None is everybody."""
+    return [(port["port"], rule.get("from")) for rule in policy["spec"]["ingress"] for port in rule["ports"]]
+
+
+def test_nothing_comes_in_but_to_the_ports_that_are_served() -> None:
+    objects = rendered()
+    policy = only(objects, "NetworkPolicy")
+    assert (policy["spec"]["policyTypes"], "egress" in policy["spec"]) == (["Ingress"], False)
+    assert opened(policy) == [(port["containerPort"], None) for port in container(objects)["ports"]]
+    assert opened(only(rendered(COMBINATIONS["without metrics"]), "NetworkPolicy")) == [(8080, None)]
+
+
+def test_metrics_can_be_for_some_peers_and_probes_are_for_all() -> None:
+    policy = only(rendered({"networkPolicy": {"metricsFrom": PROMETHEUS}}), "NetworkPolicy")
+    assert opened(policy) == [(8080, None), (8081, PROMETHEUS)]
+
+
+def test_with_the_api_servers_addresses_nothing_else_can_be_reached_but_dns() -> None:
+    policy = only(rendered(COMBINATIONS["a closed network"]), "NetworkPolicy")["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    api, dns = policy["egress"]
+    assert [peer["ipBlock"]["cidr"] for peer in api["to"]] == ["10.0.0.1/32", "fd00::1/128"]
+    assert [port["port"] for port in api["ports"]] == [443, 6443]
+    assert dns == {"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}
+
+
+def test_there_can_be_no_policy() -> None:
+    assert of_kind(rendered(COMBINATIONS["no network policy"]), "NetworkPolicy") == []
+
+
+@pytest.mark.parametrize(("authentication", "scheme"), [(True, "https"), (False, None)])
+def test_a_service_monitor_shows_a_token_where_one_is_asked_for(authentication: bool, scheme: str | None) -> None:
+    values = {"metrics": {"authentication": authentication, "serviceMonitor": {"enabled": True}}}
+    (endpoint,) = only(rendered(values), "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint.get("scheme") == scheme
+    assert ("bearerTokenFile" in endpoint, "tlsConfig" in endpoint) == (authentication, authentication)
 
 
 # -- namespaces -------------------------------------------------------------------------------
@@ -265,6 +320,7 @@ CONTRADICTIONS: list[tuple[Values, str]] = [
         {"metrics": {"enabled": False, "serviceMonitor": {"enabled": True}}},
         "metrics.serviceMonitor.enabled needs metrics.enabled",
     ),
+    ({"metrics": {"port": 8080}}, "Choose another metrics.port"),
 ]
 
 

@@ -11,6 +11,7 @@ from deploy.helm import CHART, CLUSTER_WIDE, Object, Values, helm, of_kind, refu
 from oarsman.cli.serve import serve_verb as serve
 
 TLS: Values = {"enabled": True, "tls": {"secretName": "certificate"}}
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 PLAIN: Values = {"enabled": True, "insecure": True}
 COMBINATIONS: dict[str, Values] = {
     "tls": {"console": TLS},
@@ -185,3 +186,22 @@ def test_users_are_looked_for_in_the_namespaces_named_or_else_in_the_operators()
     teams: Values = {"watchNamespaces": ["a", "b"], "namespace": {"name": "default"}, "console": TLS}
     assert "--namespace=a,b" in arguments(rendered(teams))
     assert "--namespace=c" in arguments(rendered({**teams, "console": {**TLS, "namespaces": ["c"]}}))
+
+
+def test_only_its_port_can_be_reached_and_by_the_peers_named() -> None:
+    peers = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress-nginx"}}}]
+    closed = {"consoleFrom": peers, "apiServer": {"cidrs": ["10.0.0.1/32"]}}
+    for policy, who in (({}, None), (closed, peers)):
+        objects = rendered({"console": {**TLS, "port": 9000}, "networkPolicy": policy})
+        (found,) = of_kind(of_console(objects), "NetworkPolicy")
+        (rule,) = found["spec"]["ingress"]
+        assert (rule["ports"], rule.get("from")) == ([{"protocol": "TCP", "port": 9000}], who)
+        assert ("egress" in found["spec"]) == (who is not None)
+        (deployment,) = of_kind(of_console(objects), "Deployment")
+        assert found["spec"]["podSelector"] == deployment["spec"]["selector"]
+
+
+@pytest.mark.parametrize("own", ["", f"registry.example/console@{DIGEST}"])
+def test_its_image_can_be_pinned_with_the_operators_or_on_its_own(own: str) -> None:
+    objects = rendered({"console": {**TLS, "image": own}, "image": {"digest": DIGEST}})
+    assert pod(objects)["containers"][0]["image"] == (own or f"oarsman/operator@{DIGEST}")

@@ -33,7 +33,14 @@ def plain() -> list[dict[str, object]]:
 def test_the_plain_file_has_everything_in_an_order_that_can_be_applied(plain: list[dict[str, object]]) -> None:
     kinds = [found["kind"] for found in plain]
     assert kinds[:2] == ["CustomResourceDefinition", "Namespace"]
-    assert set(kinds) - CLUSTER_WIDE == {"ServiceAccount", "Role", "RoleBinding", "Service", "Deployment"}
+    assert set(kinds) - CLUSTER_WIDE == {
+        "ServiceAccount",
+        "Role",
+        "RoleBinding",
+        "Service",
+        "Deployment",
+        "NetworkPolicy",
+    }
     assert only(plain, "Namespace")["metadata"] == {
         "name": "mpi-operator",
         "labels": only(plain, "Deployment")["metadata"]["labels"],
@@ -52,6 +59,7 @@ def test_the_plain_file_has_only_apis_that_every_kubernetes_since_1_16_has(plain
         ("v1", "ServiceAccount"),
         ("v1", "Service"),
         ("apps/v1", "Deployment"),
+        ("networking.k8s.io/v1", "NetworkPolicy"),
         ("rbac.authorization.k8s.io/v1", "ClusterRole"),
         ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
         ("rbac.authorization.k8s.io/v1", "Role"),

@@ -67,7 +67,7 @@ def test_a_job_outlives_an_upgrade_and_the_end_of_the_release(
 
     release.uninstall()
     assert json.loads(release.helm("list", "--output=json")) == []
-    kinds = "deployments,services,serviceaccounts,roles,rolebindings"
+    kinds = "deployments,services,serviceaccounts,roles,rolebindings,networkpolicies"
     left = release.kubectl("get", kinds, "-o", "name").split()
     assert left == ["serviceaccount/default"]
     assert "oarsman" not in cluster.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name").stdout
@@ -141,20 +141,44 @@ def test_metrics_and_health_are_served_and_right(cluster: Cluster, namespace: st
     pod = release.until_led()
     assert release.ask(pod, 8080, "/healthz").strip() == "ok"
     assert release.ask(pod, 8080, "/readyz").strip() == "ok"
-    # As a Prometheus in the cluster would: by the name of the Service.
-    asked = f"http://oarsman-metrics.{release.namespace}.svc:8081/metrics"
-    code = f"import urllib.request as u; print(u.urlopen('{asked}', timeout=20).read().decode())"
-    words = ("--restart=Never", f"--image={cluster.images['busy']}", "--", "python3", "-c", code)
-    cluster.kubectl(f"--namespace={namespace}", "run", "scrape", *words)
-    cluster.wait_for_pods(namespace, "scrape", phase="Succeeded")
-    told = samples(cluster.kubectl(f"--namespace={namespace}", "logs", "scrape").stdout)
+    words = ("--restart=Never", f"--image={cluster.images['busy']}", "--", "sleep", "3600")
+    cluster.kubectl(f"--namespace={namespace}", "run", "prometheus", *words)
+    cluster.wait_for_pods(namespace, "prometheus", phase="Running")
+    assert scraped(cluster, namespace, release)[0] == "403"
+    role = ("--clusterrole=oarsman-metrics-reader", f"--serviceaccount={namespace}:default")
+    cluster.kubectl("create", "clusterrolebinding", f"scraper-{namespace}", *role)
+    try:
+        until(lambda: scraped(cluster, namespace, release)[0] == "200", "the right has arrived")
+        _counted(cluster, namespace, release)
+    finally:
+        cluster.kubectl("delete", "clusterrolebinding", f"scraper-{namespace}")
+
+
+def scraped(cluster: Cluster, namespace: str, release: Release) -> tuple[str, str]:
+    """(status, text), as a Prometheus in the cluster is told: by the name of the Service, for its own token."""
+    code = (
+        "import ssl, urllib.error as e, urllib.request as u\n"
+        "token = open('/var/run/secrets/kubernetes.io/serviceaccount/token').read()\n"
+        f"asked = u.Request('https://oarsman-metrics.{release.namespace}.svc:8081/metrics')\n"
+        "asked.add_header('Authorization', 'Bearer ' + token)\n"
+        "try: answer = u.urlopen(asked, timeout=20, context=ssl._create_unverified_context())\n"
+        "except e.HTTPError as refusal: answer = refusal\n"
+        "print(answer.status); print(answer.read().decode())"
+    )
+    words = ("exec", "prometheus", "--", "python3", "-c", code)
+    status, _, text = cluster.kubectl(f"--namespace={namespace}", *words).stdout.partition("\n")
+    return status, text
+
+
+def _counted(cluster: Cluster, namespace: str, release: Release) -> None:
+    told = samples(scraped(cluster, namespace, release)[1])
     assert told["mpi_operator_jobs_created_total"] == 3
     assert told["mpi_operator_jobs_successful_total"] == 2
     assert told["mpi_operator_jobs_failed_total"] == 1
     assert told["mpi_operator_is_leader"] == 1
     assert told[info("bad", namespace)] == 1
     cluster.kubectl(f"--namespace={namespace}", "delete", "mpijob", "bad")
-    gone = lambda: info("bad", namespace) not in samples(release.ask(pod, 8081, "/metrics"))  # noqa: E731
+    gone = lambda: info("bad", namespace) not in samples(scraped(cluster, namespace, release)[1])  # noqa: E731
     until(gone, "a job that was deleted is no longer among the metrics")
 
 

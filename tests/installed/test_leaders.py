@@ -58,7 +58,8 @@ def test_no_job_notices_that_the_leader_goes(tried: dict[Way, Future[Release]], 
 def no_job_notices(cluster: Cluster, release: Release, way: Way) -> Release:
     """One job runs, one is just coming to life, and one is submitted while nobody leads."""
     namespace = release.namespace
-    release.install({"namespace": {"name": namespace}, "watchNamespaces": [namespace]}, "--skip-crds")
+    values = {"namespace": {"name": namespace}, "watchNamespaces": [namespace], "metrics": {"authentication": False}}
+    release.install(values, "--skip-crds")
     leader = release.until_led()
     image, policy = cluster.images["openmpi4"], {"cleanPodPolicy": "All"}
     running = mpijob("running", image, ["sh", "-c", "until test -e /tmp/go; do sleep 0.2; done"], policy=policy)

@@ -142,6 +142,11 @@ def _known(name: str, option: click.Option, value: str | None, words: Iterator[s
     "--health-port PORT", t("Port of /healthz and /readyz; default 8080, 0: none."), type=options.PORT, default=8080
 )
 @option("--monitoring-port PORT", t("Port of /metrics; default 8081, 0: none."), type=options.PORT, default=8081)
+@option(
+    "--monitoring-auth/--no-monitoring-auth",
+    t("Serve metrics through TLS to whom the cluster lets get /metrics; default. Without: plain, to everybody."),
+    default=True,
+)
 @option("--bind-address ADDRESS", t("The address of both ports; default: all."), default="")
 @option(
     "--log-level LEVEL",

@@ -1,7 +1,8 @@
 """What the kubelet and Prometheus ask: `/healthz`, `/readyz` and `/metrics`.
 
 A check answers with the reason why not, or with nothing if all is well. Not alive means: restart me. Not ready means:
-do not count on me yet. A process that follows the leader is both alive and ready.
+do not count on me yet. A process that follows the leader is both alive and ready. Probes may be asked by anybody,
+metrics by whoever the cluster lets read them (`metrics_access.py`).
 
 Metrics that upstream's dashboards know keep their names letter by letter; ours begin with `oarsman_`. The caller counts
 a fact when it became one (a status write that was accepted), so nothing is counted twice. No label takes a value that
@@ -11,6 +12,7 @@ a user could make up without end: what is unknown beyond a bound is called `othe
 from __future__ import annotations
 
 import logging
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,6 +23,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
+from oarsman.control.metrics_access import PATH, MetricsReaders, own_certificate
 from oarsman.engines.kube.lease import Election
 from oarsman.errors import UsageError
 from oarsman.version import __version__
@@ -186,26 +189,35 @@ class Reachable:
 
 @dataclass(eq=False, kw_only=True)
 class HealthServer:
-    """Serves on one or two ports; port 0 is off. Checks run when asked for."""
+    """Serves on one or two ports; port 0 is off. Checks run when asked for.
+
+    With `readers` the metrics are behind TLS, and for these alone. They have a port of their own then, because probes
+    are plain.
+    """
 
     alive: Mapping[str, Check]
     ready: Mapping[str, Check]
     metrics: Metrics
     health_port: int
     monitoring_port: int
+    readers: MetricsReaders | None = None  # None: anybody may read them
     address: str = ""  # empty: every address of the machine
     _runners: list[web.AppRunner] = field(default_factory=list)
 
     async def start(self) -> None:
+        if self.readers is not None and self.monitoring_port and self.monitoring_port == self.health_port:
+            wrong = f"port {self.health_port} cannot serve both plain probes and metrics with authentication"
+            raise UsageError(wrong, hint="choose another --monitoring-port, or --no-monitoring-auth")
         routes: dict[int, list[web.RouteDef]] = {}
         if self.health_port:
             health = routes.setdefault(self.health_port, [])
             health += [web.get("/healthz", self._answer(self.alive)), web.get("/readyz", self._answer(self.ready))]
         if self.monitoring_port:
-            routes.setdefault(self.monitoring_port, []).append(web.get("/metrics", self._scrape))
+            routes.setdefault(self.monitoring_port, []).append(web.get(PATH, self._scrape))
         try:
             for port, served in routes.items():
-                await self._serve(port, served)
+                private = self.readers is not None and port == self.monitoring_port
+                await self._serve(port, served, own_certificate() if private else None)
         except BaseException:
             await self.stop()
             raise
@@ -214,14 +226,14 @@ class HealthServer:
         while self._runners:
             await self._runners.pop().cleanup()
 
-    async def _serve(self, port: int, routes: list[web.RouteDef]) -> None:
+    async def _serve(self, port: int, routes: list[web.RouteDef], tls: ssl.SSLContext | None) -> None:
         app = web.Application()
         app.add_routes(routes)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self._runners.append(runner)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self.address or None, port).start()
+            await web.TCPSite(runner, self.address or None, port, ssl_context=tls).start()
         except OSError as error:
             hint = "choose others with --health-port and --monitoring-port; 0 is off"
             raise UsageError(f"cannot listen on port {port}: {error.strerror or error}", hint=hint) from error
@@ -238,6 +250,11 @@ class HealthServer:
         return answer
 
     async def _scrape(self, request: web.Request) -> web.Response:
+        if self.readers is not None:
+            verdict = await self.readers.verdict(request.headers.get("Authorization", ""))
+            if verdict.status != 200:
+                told = {"WWW-Authenticate": "Bearer"} if verdict.status == 401 else {}
+                return web.Response(status=verdict.status, text=f"{verdict.why}\n", headers=told)
         body, content_type = self.metrics.expose(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 

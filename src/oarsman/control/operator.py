@@ -13,6 +13,7 @@ from typing import Final
 from oarsman import names
 from oarsman.control.health import HealthServer, Metrics, Reachable, Turns, lease_is_renewed
 from oarsman.control.kube_records import KubeRecords
+from oarsman.control.metrics_access import MetricsReaders
 from oarsman.control.operator_settings import OperatorSettings
 from oarsman.control.queue import WorkQueue
 from oarsman.control.reconciler import EngineSite, Reconciler, Tried, utc_now
@@ -131,6 +132,7 @@ async def run(settings: OperatorSettings, access: Access) -> None:
             metrics=metrics,
             health_port=settings.health_port,
             monitoring_port=settings.monitoring_port,
+            readers=MetricsReaders(kube) if settings.monitoring_auth else None,
             address=settings.bind_address,
         )
         await health.start()

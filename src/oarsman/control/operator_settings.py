@@ -34,6 +34,7 @@ class OperatorSettings:
     bind_address: str = ""  # empty: every address
     health_port: int = 8080  # 0: off
     monitoring_port: int = 8081  # 0: off
+    monitoring_auth: bool = True  # TLS, and only for whom the cluster lets read /metrics
     log_level: str = "info"
     json_logs: bool = False
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from cluster.kubectl import until
+from kube_objects import delete
 
 from oarsman import names
 from oarsman.backends.kube import environment_builds as states
@@ -145,7 +146,7 @@ def test_what_became_of_a_build_is_known_when_its_job_is_gone(jobs: KubeBackend)
     seen = jobs.environments.get("torch")
     assert (seen.python, seen.packages, seen.size_bytes) == ("3.11.2", ("numpy==2.1.0",), 4096)
     assert str(seen.built_at) == "2026-01-31 08:00:00+00:00"
-    jobs.ask(lambda kube: kube.delete(resources.JOBS, BUILD, jobs.home))
+    jobs.ask(lambda kube: delete(kube, resources.JOBS, BUILD, jobs.home))
     assert jobs.environments.get("torch") == seen
     jobs.environments.put(replace(WANTED, description="new words"))
     assert jobs.environments.get("torch").state == "Ready"

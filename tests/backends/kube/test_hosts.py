@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from cluster.cluster import Cluster
+from kube_objects import delete
 from waiting import waiting
 
 from oarsman import names
@@ -56,7 +57,7 @@ def a_node(jobs: KubeBackend) -> Iterator[ANode]:
 
     yield make
     for name in made:
-        jobs.ask(lambda kube, name=name: kube.delete(resources.NODES, name))  # type: ignore[misc]
+        jobs.ask(lambda kube, name=name: delete(kube, resources.NODES, name))  # type: ignore[misc]
 
 
 def put(jobs: KubeBackend, node: str, name: str, *, labels: dict[str, str] | None = None, **requests: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cluster.cluster import Cluster
 from cluster.kubectl import until
+from kube_objects import delete
 from waiting import waiting
 
 from oarsman import names
@@ -120,7 +121,7 @@ def test_the_lease_of_the_operator_goes_with_it_and_that_of_another_stays(
         assert (InstallStep("deleted", f"lease {place}/{LEASE_NAME}") in steps) is not stays
         assert (place in [leader.namespace for leader in backend.ask(lookups.leaders)]) is stays
         if stays:  # namespaces go slowly, and whoever asks for operators meanwhile would find this one
-            backend.ask(lambda kube: kube.delete(resources.LEASES, LEASE_NAME, place))
+            backend.ask(lambda kube: delete(kube, resources.LEASES, LEASE_NAME, place))
 
 
 def test_what_is_being_deleted_is_waited_for(backend: KubeBackend) -> None:
@@ -169,7 +170,7 @@ def test_the_doctor_tells_an_operator_from_one_for_other_namespaces(backend: Kub
     found = {finding.subject: finding for finding in examined(backend)}["operator"]
     assert (found.level, found.blocking) == ("missing", True)
     assert found.message == f"somebody looks after jobs in elsewhere, {jobs.home} alone, not in {backend.home}"
-    backend.ask(lambda kube: kube.delete(resources.LEASES, LEASE_NAME, jobs.home))
+    backend.ask(lambda kube: delete(kube, resources.LEASES, LEASE_NAME, jobs.home))
 
 
 def test_the_doctor_misses_a_namespace_that_is_not_there(backend: KubeBackend) -> None:

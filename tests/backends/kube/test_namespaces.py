@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from cluster.cluster import Cluster
 from cluster.people import SEE, person
+from kube_objects import delete
 
 from oarsman.backends.base import Batch
 from oarsman.backends.kube import follow, records
@@ -74,7 +75,7 @@ def test_jobs_of_two_namespaces_come_as_one_and_those_of_a_third_do_not(
             await asyncio.to_thread(submit, jobs, "later", second)
             later = await anext(batches)
             assert (later.whole, [record.job.key for record in later.records]) == (False, [f"{second}/later"])
-            await asyncio.to_thread(jobs.ask, lambda kube: kube.delete(resources.MPIJOBS, "first", api_namespace))
+            await asyncio.to_thread(jobs.ask, lambda kube: delete(kube, resources.MPIJOBS, "first", api_namespace))
             assert (await anext(batches)).gone == (f"{api_namespace}/first",)
 
         followed(as_somebody(served, token), [api_namespace, second, third, "not-there"], look)

@@ -476,7 +476,49 @@ async def test_the_launcher_of_v1_is_deleted_by_its_uid(world: World) -> None:
 @story()
 async def test_deleting_what_is_not_there_is_nothing(world: World) -> None:
     await world.do(DeleteWorker(0), DeleteLauncher(1), Dismantle())
-    assert world.kube.writes("delete") == [("delete", "configmaps", "pi-config")]
+    assert world.kube.writes("delete") == []
+
+
+@story()
+async def test_every_delete_names_the_object_that_was_looked_at(world: World) -> None:
+    await world.start()
+    await world.look()
+    uids = {name: found["metadata"]["uid"] for (_, _, name), found in world.kube.objects.items()}
+    await world.do(DeleteLauncher(1), DeleteWorker(0), DeleteWorker(1), Dismantle())
+    deleted = world.kube.writes("delete")
+    assert {name for _, _, name in deleted} == {"pi-launcher", "pi-worker-0", "pi-worker-1", "pi-config"}
+    assert [world.kube.preconditions[ask] for ask in deleted] == [uids[name] for _, _, name in deleted]
+
+
+@story()
+async def test_dismantling_leaves_what_is_somebody_elses(world: World) -> None:
+    world.kube.add(kinds.CONFIG_MAPS, {"metadata": {"name": "pi-config"}}, ownerReferences=OTHERS)
+    await world.look()
+    await world.do(Dismantle())
+    assert world.kube.names(kinds.CONFIG_MAPS) == ["pi-config"]
+
+
+@story(job=a_kube_job(workers=1200))
+async def test_of_secrets_only_the_jobs_own_are_asked_for_by_name(world: World) -> None:
+    """With the rights to secrets the operator has, it could read any; it reads `NAME-ssh` alone, and lists none."""
+    asked: list[str] = []
+    get, listed = world.kube.get, world.kube.list
+
+    async def noted(resource: Resource, name: str, *more: Any, **options: Any) -> Any:
+        if resource is kinds.SECRETS:
+            asked.append(name)
+        return await get(resource, name, *more, **options)
+
+    async def refused(resource: Resource, *more: Any, **options: Any) -> Any:
+        assert resource is not kinds.SECRETS
+        return await listed(resource, *more, **options)
+
+    world.kube.get, world.kube.list = noted, refused  # type: ignore[assignment,method-assign]
+    await world.do(Prepare(), PublishHosts(()))
+    await world.look()
+    await world.do(Prepare())
+    assert set(asked) == {"pi-ssh", "pi-ssh-1"}
+    assert {name for _, plural, name in world.kube.asked if plural == "secrets"} == {"pi-ssh", "pi-ssh-1"}
 
 
 # -- gangs --------------------------------------------------------------------------------------------------------

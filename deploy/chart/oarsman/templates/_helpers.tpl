@@ -28,7 +28,11 @@
 {{- end -}}
 
 {{- define "oarsman.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
 {{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "oarsman.kubectlDeliveryImage" -}}
@@ -88,5 +92,8 @@ seccomp.security.alpha.kubernetes.io/pod: runtime/default
 {{- end -}}
 {{- if and .Values.metrics.serviceMonitor.enabled (not (and .Values.metrics.enabled .Values.metrics.service.enabled)) -}}
 {{- fail "metrics.serviceMonitor.enabled needs metrics.enabled and metrics.service.enabled: a ServiceMonitor finds the pods through the Service." -}}
+{{- end -}}
+{{- if and .Values.metrics.enabled .Values.metrics.authentication (eq (int .Values.metrics.port) (int .Values.health.port)) -}}
+{{- fail "metrics.port is health.port: probes are plain and metrics with authentication are not. Choose another metrics.port." -}}
 {{- end -}}
 {{- end -}}

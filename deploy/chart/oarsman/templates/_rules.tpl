@@ -1,6 +1,6 @@
 {{/*
 What the operator may do where it looks after jobs: the rules of its ClusterRole, or of its Role in each namespace.
-It watches nothing it can do without, and never lists secrets.
+It has no verb that it does not use, watches nothing it can do without, and never lists secrets.
 */}}
 {{- define "oarsman.rules" -}}
 # The jobs: watch them, and delete them when their time to live is over. They are their authors' to change.
@@ -10,7 +10,7 @@ It watches nothing it can do without, and never lists secrets.
 # Say what became of them.
 - apiGroups: [kubeflow.org]
   resources: [mpijobs/status]
-  verbs: [get, patch, update]
+  verbs: [update]
 # Own objects that block the deletion of their job; OpenShift asks for this right.
 - apiGroups: [kubeflow.org]
   resources: [mpijobs/finalizers]
@@ -26,15 +26,17 @@ It watches nothing it can do without, and never lists secrets.
 # The headless service that gives the pods of a job their names.
 - apiGroups: [""]
   resources: [services]
-  verbs: [get, create, patch, update]
+  verbs: [get, create, patch]
 # Host file and discovery script.
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [get, list, watch, create, update, patch]
-# A job's SSH key, by name. Without list and watch, nobody's secrets are collected.
+  verbs: [get, list, watch, create, patch]
+# A job's SSH keys, NAME-ssh. A rule can name objects but not patterns, and the names of jobs are not known beforehand: so the
+# right is for all secrets of a namespace, and watchNamespaces is what narrows it. Without list and watch, only a secret whose
+# name is known can be read; without delete and update, none can be lost. They go with their job, which owns them.
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get, create, update, patch]
+  verbs: [get, create, patch]
 # Tell users what happened.
 - apiGroups: [""]
   resources: [events]
@@ -42,7 +44,7 @@ It watches nothing it can do without, and never lists secrets.
 # Launchers.
 - apiGroups: [batch]
   resources: [jobs]
-  verbs: [get, list, watch, create, delete, patch]
+  verbs: [get, list, watch, create, delete]
 {{- if .Values.v1.enabled }}
 # v1 jobs: a launcher reaches its workers by `kubectl exec`, under a service account of its own.
 - apiGroups: [""]
@@ -50,7 +52,7 @@ It watches nothing it can do without, and never lists secrets.
   verbs: [get, create]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
-  verbs: [get, create, update, patch]
+  verbs: [get, create, patch]
 # Nobody can grant what he does not hold, and a v1 launcher's role has this right for its own workers.
 - apiGroups: [""]
   resources: [pods/exec]
@@ -60,12 +62,12 @@ It watches nothing it can do without, and never lists secrets.
 # One PodGroup per job, for the gang scheduler: volcano, or scheduler-plugins. A job can choose the other one by annotation.
 - apiGroups: [scheduling.volcano.sh, scheduling.x-k8s.io]
   resources: [podgroups]
-  verbs: [get, list, watch, create, update, patch, delete]
+  verbs: [get, create, patch, delete]
 {{- if not .Values.watchNamespaces }}
 # What launcher and workers are worth, for the least resources of the gang. Cluster-wide objects: a Role cannot grant this.
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]
-  verbs: [get, list, watch]
+  verbs: [list]
 {{- end }}
 {{- end }}
 {{- end -}}

@@ -18,7 +18,16 @@ from oarsman.backends.kube import environment_builds as builder
 from oarsman.backends.kube import records
 from oarsman.engines.kube import environments as kept
 from oarsman.engines.kube import views
-from oarsman.engines.kube.client import AlreadyExists, ApiError, Forbidden, Invalid, Kube, NotFound, resources
+from oarsman.engines.kube.client import (
+    AlreadyExists,
+    ApiError,
+    Forbidden,
+    Invalid,
+    Kube,
+    NotFound,
+    PartialObject,
+    resources,
+)
 from oarsman.errors import ConflictError, NotFoundError, RetryableError, UsageError, UserError
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, digest_of
 from oarsman.store.environments import MPI, NAME, check_name
@@ -159,7 +168,7 @@ class KubeEnvironments:
 
     async def _start(self, kube: Kube, wanted: EnvironmentWanted, digest: str) -> None:
         """A build that goes on or went well stays; one that failed makes room for the next."""
-        await kube.delete(resources.JOBS, builder.clearing_name(digest), self._namespace)
+        await self._drop_job(kube, builder.clearing_name(digest))
         body = builder.build_job(wanted, digest, restricted=await self._restricted(kube))
         name = body["metadata"]["name"]
         for _ in range(_TRIES):
@@ -197,8 +206,13 @@ class KubeEnvironments:
         gone = [digest for digest in digests if digest not in used and kept.is_digest(digest)]
         if gone:
             body = builder.clearing_job(gone, image, restricted=await self._restricted(kube))
-            await kube.delete(resources.JOBS, body["metadata"]["name"], self._namespace)
+            await self._drop_job(kube, body["metadata"]["name"])
             await kube.create(resources.JOBS, body, self._namespace)
+
+    async def _drop_job(self, kube: Kube, name: str) -> None:
+        with suppress(NotFound):
+            found = await kube.get(resources.JOBS, name, self._namespace, view=PartialObject)
+            await kube.delete(resources.JOBS, name, self._namespace, uid=found.metadata.uid)
 
     # -- what is there -------------------------------------------------------------------------------
     async def _require_claim(self, kube: Kube) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,9 +18,8 @@ from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.kube.lookups import may
 from oarsman.engines.kube.client import Access, Forbidden, Kube, NotFound, Unauthorized
 from oarsman.engines.kube.client.credentials import Fixed, bearer
+from oarsman.engines.kube.client.reviews import is_token, owner_of
 
-LONGEST_TOKEN: Final = 16_384
-_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # what may follow "Bearer" in a header
 _GROUP: Final = "authentication.k8s.io"
 _VERSIONS: Final = ("v1", "v1beta1", "v1alpha1")
 _NOBODY: Final = "system:anonymous"
@@ -46,7 +44,7 @@ class Reviewer:
 
     async def known(self, token: str) -> TokenOwner | None:
         """None: the cluster does not accept it. Raises ClusterError where the cluster does not answer."""
-        if len(token) > LONGEST_TOKEN or not _TOKEN.fullmatch(token):
+        if not is_token(token):
             return None
         try:
             name = await self._name(token)
@@ -88,13 +86,11 @@ class Reviewer:
 
 async def _token_review(kube: Kube, token: str) -> str | None:
     """None: we may not ask; empty: the token is nobody's."""
-    body = {"apiVersion": f"{_GROUP}/v1", "kind": "TokenReview", "spec": {"token": token}}
     try:
-        answer = await kube.raw("POST", f"/apis/{_GROUP}/v1/tokenreviews", body=body)
+        user = await owner_of(kube, token)
     except (Forbidden, Unauthorized):
         return None
-    status = answer.get("status") or {}
-    return str(status.get("user", {}).get("username") or "") if status.get("authenticated") else ""
+    return str(user["username"]) if user is not None else ""
 
 
 # -- what a token says of itself: only to be believed once the server has accepted it ------------------

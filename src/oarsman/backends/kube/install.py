@@ -320,12 +320,15 @@ async def remove(
         await _refuse_helms(kube, wanted, "helm uninstall")
     for document in reversed(wanted):
         resource, name, namespace = _address(document)
+        found = await _found(kube, resource, name, namespace)
         definition = document["kind"] == "CustomResourceDefinition"
-        shared = document["kind"] == "Namespace" and not await _ours_alone(kube, name)
+        shared = document["kind"] == "Namespace" and found is not None and not await _ours_alone(kube, found)
         if shared or (definition and not with_definition):
             became = "kept"
+        elif found is not None and await kube.delete(resource, name, namespace, uid=found["metadata"]["uid"]):
+            became = "deleted"
         else:
-            became = "deleted" if await kube.delete(resource, name, namespace) else "absent"
+            became = "absent"
         yield InstallStep(became, name_of(document))
         if document["kind"] == "Role" and await _without_lease(kube, namespace):
             yield InstallStep("deleted", f"lease {namespace}/{LEASE_NAME}")
@@ -340,11 +343,9 @@ async def _without_lease(kube: Kube, namespace: str | None) -> bool:
     return await kube.delete(resources.LEASES, LEASE_NAME, namespace, uid=found["metadata"]["uid"])
 
 
-async def _ours_alone(kube: Kube, name: str) -> bool:
+async def _ours_alone(kube: Kube, found: Mapping[str, Any]) -> bool:
     """Whether the namespace was made for the operator, no job lives in it and nothing else runs in it."""
-    found = await _found(kube, resources.NAMESPACES, name, None)
-    if found is None:
-        return True  # deleting it says that it is not there
+    name = found["metadata"]["name"]
     if not _labelled(found) or not all(_labelled(pod) for pod in await kube.list(resources.PODS, name)):
         return False
     return not (await kube.has(resources.MPIJOBS) and await kube.list(resources.MPIJOBS, name))

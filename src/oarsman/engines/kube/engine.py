@@ -107,7 +107,10 @@ class KubeEngine:
             case actions.DeleteLauncher():
                 await self._delete_launcher(assignment)
             case actions.Dismantle():
-                await self._kube.delete(kinds.CONFIG_MAPS, config_map.name(job), job.namespace)
+                config = self._config(job)
+                if config is not None:
+                    meta = config.metadata
+                    await self._kube.delete(kinds.CONFIG_MAPS, meta.name, meta.namespace, uid=meta.uid)
 
     async def forget(self, uid: str) -> None:
         """What a job had goes with its MPIJob, which owns it."""

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 from cluster.cluster import Cluster
+from cluster.people import full_name, person
+from kube_objects import delete
 
 from oarsman.engines.kube.client import (
     AlreadyExists,
@@ -33,6 +35,7 @@ from oarsman.engines.kube.client.resources import (
     ROLE_BINDINGS,
     ROLES,
 )
+from oarsman.engines.kube.client.reviews import may_get, owner_of
 
 from .fakes import QUICK, Told, following, until
 
@@ -83,7 +86,7 @@ async def test_every_verb_does_what_it_says(api: Cluster, api_namespace: str) ->
 
         assert not await kube.delete(CONFIG_MAPS, "a", api_namespace, uid="somebody-else")
         assert await kube.delete(CONFIG_MAPS, "a", api_namespace, uid=made.metadata.uid)
-        assert not await kube.delete(CONFIG_MAPS, "a", api_namespace)
+        assert not await kube.delete(CONFIG_MAPS, "a", api_namespace, uid=made.metadata.uid)
         with pytest.raises(NotFound, match=f"get configmaps {api_namespace}/a"):
             await kube.get(CONFIG_MAPS, "a", api_namespace)
 
@@ -156,8 +159,8 @@ async def test_an_informer_sees_a_thousand_objects_come_and_go(api: Cluster, api
             )
             await until(lambda: len(informer.all()) == 1000)
             assert len(informer.of("odd")) == 500
-            odd = [item.metadata.name for item in informer.of("odd")]
-            await asyncio.gather(*(kube.delete(CONFIG_MAPS, name, api_namespace) for name in odd))
+            odd = [item.metadata for item in informer.of("odd")]
+            await asyncio.gather(*(kube.delete(CONFIG_MAPS, one.name, api_namespace, uid=one.uid) for one in odd))
             await until(lambda: len(informer.all()) == 500)
             assert not informer.of("odd")
             assert len(told) == 1500
@@ -165,6 +168,19 @@ async def test_an_informer_sees_a_thousand_objects_come_and_go(api: Cluster, api
 
 def _parity(item: PartialObject) -> str | None:
     return item.metadata.labels.get("parity")
+
+
+async def test_the_cluster_says_whose_a_token_is_and_what_its_owner_may_read(api: Cluster, api_namespace: str) -> None:
+    shown = person(api, api_namespace, "scraper")
+    async with kube_of(api) as kube:
+        assert await owner_of(kube, "nobodys") is None
+        user = await owner_of(kube, shown)
+        assert user is not None
+        assert user["username"] == full_name(api_namespace, "scraper")
+        assert not await may_get(kube, user, "/metrics")
+        assert await may_get(kube, user, "/version")  # which everybody may
+        boss = {"username": "boss", "groups": ["system:masters"]}
+        assert await may_get(kube, boss, "/metrics")
 
 
 async def test_an_informer_outlives_the_server(api: Cluster, api_namespace: str) -> None:
@@ -181,7 +197,7 @@ async def test_an_informer_outlives_the_server(api: Cluster, api_namespace: str)
             api.apiserver.start()
             await asyncio.to_thread(api.apiserver.wait)
             await kube.create(CONFIG_MAPS, config_map("after"), api_namespace)
-            assert await kube.delete(CONFIG_MAPS, "before", api_namespace)
+            assert await delete(kube, CONFIG_MAPS, "before", api_namespace)
             await until(lambda: informer.get(api_namespace, "after") and not informer.get(api_namespace, "before"))
             assert informer.trouble is None
             with pytest.raises(Gone):  # it remembers nothing from before it was killed

@@ -82,7 +82,7 @@ async def test_what_may_have_been_done_is_not_repeated(trouble: Any) -> None:
 async def test_what_only_reads_or_deletes_is_repeated(trouble: Any) -> None:
     async with fake(trouble, reply(CONFIG_MAP), trouble, reply(), trouble, listing()) as (server, kube):
         assert await kube.get(CONFIG_MAPS, "a", "default") == CONFIG_MAP
-        assert await kube.delete(CONFIG_MAPS, "a", "default")
+        assert await kube.delete(CONFIG_MAPS, "a", "default", uid="a")
         assert await kube.list(CONFIG_MAPS) == []
         assert {request.method for request in server.seen} == {"GET", "DELETE"}
 
@@ -167,7 +167,7 @@ async def test_deleting_what_is_gone_or_what_has_a_successor_is_no_error() -> No
     another = refuse(409, "Conflict", "Precondition failed: UID in precondition: a, UID in object meta: b")
     async with fake(reply(), refuse(404, "NotFound"), another, refuse(409, "Conflict", "changed")) as (server, kube):
         assert await kube.delete(PODS, "a", "ns", uid="a")
-        assert not await kube.delete(PODS, "a", "ns")
+        assert not await kube.delete(PODS, "a", "ns", uid="a")
         assert not await kube.delete(PODS, "a", "ns", uid="a")
         with pytest.raises(Conflict):
             await kube.delete(PODS, "a", "ns", uid="a")
@@ -266,7 +266,7 @@ async def test_every_try_is_observed() -> None:
         observed.append((verb, plural, status))
 
     async with fake(refuse(429), refuse(404, "NotFound"), cut, observe=observe) as (_, kube):
-        assert not await kube.delete(PODS, "a", "ns")
+        assert not await kube.delete(PODS, "a", "ns", uid="a")
         with pytest.raises(Unavailable):
             await kube.create(PODS, {}, "ns")
     assert observed == [("delete", "pods", 429), ("delete", "pods", 404), ("create", "pods", 0)]

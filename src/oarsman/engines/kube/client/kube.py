@@ -81,17 +81,17 @@ class Kube(Transport):
         name: str,
         namespace: str | None = None,
         *,
-        uid: str | None = None,
+        uid: str,
         propagation: str = "Background",
     ) -> bool:
-        """False: it was gone already, or what has the name now is another one."""
-        options = {"propagationPolicy": propagation} | ({"preconditions": {"uid": uid}} if uid else {})
+        """The very object that was looked at. False: it was gone already, or what has the name now is another one."""
+        options = {"propagationPolicy": propagation, "preconditions": {"uid": uid}}
         try:
             await self.ask(_request("delete", resource, namespace, name, body=options))
         except NotFound:
             return False
         except Conflict as conflict:
-            if uid and "precondition" in conflict.message.lower():
+            if "precondition" in conflict.message.lower():
                 return False
             raise
         return True
