@@ -17,7 +17,7 @@ from oarsman import names
 from oarsman.backends.base import Fit
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, UsageError
 from oarsman.job.state import Status
-from oarsman.job.sweep import Sweep
+from oarsman.job.sweep import Sweep, pattern_of
 from oarsman.manifest import to_yaml
 from oarsman.portal import shared
 from oarsman.service.sweep_runs import Handing, MetricsKept, SweepRunner, last_number
@@ -242,9 +242,7 @@ def test_those_who_go_on_at_the_same_time_do_not_get_in_each_others_way() -> Non
 
 # -- numbers in logs ----------------------------------------------------------------------------------
 def test_the_last_number_is_found_from_the_end_and_kept_when_the_job_has_ended() -> None:
-    import re
-
-    jobs, pattern, clock = MemoryJobs(), re.compile(r"loss: (\S+)"), [0.0]
+    jobs, pattern, clock = MemoryJobs(), pattern_of(r"loss: (\S+)"), [0.0]
     jobs.add("pi", RUNNING)
     kept = waiting(MetricsKept(lambda: clock[0]))
 
@@ -263,10 +261,8 @@ def test_the_last_number_is_found_from_the_end_and_kept_when_the_job_has_ended()
 
 
 def test_a_log_is_not_read_without_end() -> None:
-    import re
-
     jobs = MemoryJobs()
     jobs.add("pi", Status())
     jobs.say("default/pi", "loss: 3", *["chatter"] * 5000)
     for key in ("default/pi", "default/none"):
-        assert shared().run(last_number(jobs, key, re.compile(r"loss: (\S+)"))) is None
+        assert shared().run(last_number(jobs, key, pattern_of(r"loss: (\S+)"))) is None

@@ -16,6 +16,7 @@ from typing import Any, Final
 from oarsman import names
 from oarsman.errors import UsageError
 from oarsman.job.job import Job
+from oarsman.job.pattern import Pattern, compiled
 from oarsman.text.sentence import Text, quoted
 
 Parameter = str | int | float | bool
@@ -238,46 +239,22 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 # -- metrics ------------------------------------------------------------------------------------------
-def pattern_of(metric: str) -> re.Pattern[str]:
-    """The compiled pattern. Raises UsageError for one that has no group, or could take for ever on one line."""
-    try:
-        found = re.compile(metric)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(Text("the metric is not a pattern: {why}", why=error), field="metric") from error
-    wrong = None
+def pattern_of(metric: str) -> Pattern:
+    """The compiled pattern. Raises UsageError for what is none, or has no group that is the number."""
+    found = compiled(metric, field="metric")
     if not found.groups:
         wrong = Text("the pattern of the metric has no group that is the number")
-    elif _explodes(metric):
-        wrong = Text("the pattern of the metric repeats what repeats, or chooses, within")
-    if wrong is not None:
         raise UsageError(wrong, field="metric", hint="loss: ([0-9.]+)")
     return found
 
 
-def _explodes(pattern: str) -> bool:
-    """Whether a group is repeated that repeats or chooses inside: the time such patterns take doubles per letter."""
-    inside = [False]
-    words = re.sub(r"\[\^?\]?(?:[^\]\\]|\\.)*\]", "x", re.sub(r"\\.", "x", pattern))
-    for position, letter in enumerate(words):
-        if letter == "(":
-            inside.append(False)
-        elif letter == ")" and len(inside) > 1:
-            risky = inside.pop()
-            if risky and words[position + 1 : position + 2] in ("*", "+", "{"):
-                return True
-            inside[-1] = inside[-1] or risky
-        elif letter in "*+{|":
-            inside[-1] = True
-    return bool(re.search(r"\(\?P=|\\[1-9]", pattern))
-
-
-def number_in(pattern: re.Pattern[str], line: str) -> float | None:
+def number_in(pattern: Pattern, line: str) -> float | None:
     """What the last match of a line says, if it is a number."""
     found = None
-    for match in pattern.finditer(line):
+    for said in pattern.first_groups(line):
         try:
-            value = float(match[1])
-        except (TypeError, ValueError):
+            value = float(said or "")
+        except ValueError:
             continue
         found = value if math.isfinite(value) else found
     return found

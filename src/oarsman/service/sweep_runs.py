@@ -8,7 +8,6 @@ were stopped, or whose job was deleted, are. A point's metric is the last number
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -18,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import EVERYTHING, Backend, Batch, HasOperator, JobRecord
+from oarsman.backends.base import EVERYTHING, Backend, Batch, HasOperator, JobRecord, PlacedLine
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanError, Problem, UsageError
+from oarsman.job.pattern import Pattern
 from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, number_in, sweep_of
 from oarsman.manifest import job_from_document
 from oarsman.manifest.source import read
@@ -339,7 +339,7 @@ _MOST_KEPT = 20_000
 _FRESH_SECONDS = 5.0  # of a job that still writes
 
 
-async def last_number(jobs: Backend, key: str, pattern: re.Pattern[str]) -> float | None:
+async def last_number(jobs: Backend, key: str, pattern: Pattern) -> float | None:
     """None: no line of the last ones says it, or there is no log."""
     before: str | None = None
     for _ in range(_PAGES):
@@ -347,14 +347,18 @@ async def last_number(jobs: Backend, key: str, pattern: re.Pattern[str]) -> floa
             page = await jobs.log_page(key, EVERYTHING, before=before, limit=_LINES_AT_ONCE)
         except NotFoundError:
             return None
-        for placed in reversed(page.lines):
-            found = number_in(pattern, placed.line.text[:_LONGEST_LINE])
-            if found is not None:
-                return found
+        found = await asyncio.to_thread(_last_in, pattern, page.lines)  # which lets others run while it matches
+        if found is not None:
+            return found
         before = page.before
         if before is None:
             return None
     return None
+
+
+def _last_in(pattern: Pattern, lines: Sequence[PlacedLine]) -> float | None:
+    numbers = (number_in(pattern, placed.line.text[:_LONGEST_LINE]) for placed in reversed(lines))
+    return next((number for number in numbers if number is not None), None)
 
 
 class MetricsKept:
@@ -364,7 +368,7 @@ class MetricsKept:
         self._now = now
         self._kept: OrderedDict[tuple[str, str], tuple[float | None, float | None]] = OrderedDict()
 
-    async def of(self, jobs: Backend, key: str, uid: str, pattern: re.Pattern[str], *, ended: bool) -> float | None:
+    async def of(self, jobs: Backend, key: str, uid: str, pattern: Pattern, *, ended: bool) -> float | None:
         name = (uid, pattern.pattern)
         value, until = self._kept.get(name, (None, 0.0))
         if until is None or (not ended and self._now() < until):

@@ -75,6 +75,25 @@ def test_patterns_mean_what_git_makes_of_them(lines: list[str], path: str, ignor
     assert is_ignored(path.rstrip("/"), path.endswith("/"), read_patterns(lines)) is ignored
 
 
+@pytest.mark.timeout(30)
+def test_no_line_of_an_ignore_file_takes_for_ever() -> None:
+    patterns = read_patterns(["*a" * 20 + "b", "**/a*/**/a*/**/a*/**/b"])
+    assert not is_ignored("a" * 250, False, patterns)
+    assert not is_ignored("/".join(["a" * 50] * 60), False, patterns)
+
+
+def test_a_name_that_is_no_text_is_matched_like_any_other() -> None:
+    odd = os.fsdecode(b"caf\xe9")
+    assert is_ignored(odd, False, read_patterns(["caf?"]))
+    assert is_ignored(odd, False, read_patterns([odd]))
+    assert not is_ignored(odd, False, read_patterns([os.fsdecode(b"caf\xe8")]))
+
+
+@pytest.mark.parametrize("members", ["--0", "!-~", "[:punct:]", "[:graph:]", "[:print:]", "!x", "^x", "/", "x/"])
+def test_no_set_of_letters_has_the_one_between_folders(members: str) -> None:
+    assert not is_ignored("a/b", False, read_patterns([f"/a[{members}]b"]))
+
+
 NAMES = ["a", "b", "c", "a/a", "a/b", "a/b/a", "a/b/c", "b/a.c", "b/[a]", "b/c ", "ab", "aab", "ab/c"]
 NAMES += [".c", "#c", "!c", "b*"]
 words = st.sampled_from(
