@@ -81,10 +81,9 @@ class Crowd:
 def nothing_was_made_twice(
     ledger: Ledger, manifests: Sequence[Mapping[str, Any]], *, server_killed: bool = False
 ) -> None:
-    """With `server_killed`, a launcher's Job may have had one pod too many, which is gone: if the API server dies
-    before it has answered, Kubernetes' own controller of Jobs makes the pod again, and takes the surplus away."""
+    """With `server_killed`, a launcher's one Job may have had one pod too many: if the API server dies before it has
+    answered, Kubernetes' own controller of Jobs makes the pod again. It takes the surplus away, unless it ended first."""
     made = {kind: ledger.made(kind) for kind in (*ONE_PER_JOB, "pods")}
-    gone = {change.name for change in ledger.changes() if (change.kind, change.what) == ("pods", "gone")}
     for manifest in manifests:
         name = manifest["metadata"]["name"]
         roles = manifest["spec"]["mpiReplicaSpecs"]
@@ -93,8 +92,7 @@ def nothing_was_made_twice(
                 continue
             assert made[kind][pattern.format(name)] == 1, (kind, name, made[kind])
         launchers = [pod for pod in made["pods"].elements() if pod.rpartition("-")[0] == f"{name}-launcher"]
-        stayed = [pod for pod in launchers if not (server_killed and pod in gone)]
-        assert len(stayed) == 1, (name, launchers, gone)
+        assert 1 <= len(launchers) <= 1 + server_killed, (name, launchers)
         for index in range(roles.get("Worker", {}).get("replicas", 0)):
             assert made["pods"][f"{name}-worker-{index}"] == 1, (name, made["pods"])
 

@@ -92,6 +92,7 @@ def test_an_operator_for_one_namespace_has_rights_in_that_one_alone(
     image = cluster.images["openmpi4"]
     with cluster.fresh_namespace() as elsewhere:
         cluster.kubectl("apply", "-f", str(ROOT / "deploy" / "crd"))
+        cluster.kubectl("wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", "--timeout=180s")
         here = Release(cluster, name="team", namespace=namespace)
         there = submit_one(cluster, elsewhere, mpijob("untouched", image, workers=1))
         try:
