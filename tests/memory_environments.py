@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from oarsman.errors import ConflictError, NotFoundError
-from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of
+from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of, without_secrets
 
 T0 = datetime(2026, 1, 1, 8, tzinfo=UTC)
 
@@ -37,7 +37,7 @@ class MemoryEnvironments:
     async def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
         before = self.records.get(wanted.name)
         self.records[wanted.name] = EnvironmentRecord(
-            wanted=wanted,
+            wanted=without_secrets(wanted),
             state=self.next,
             owner=before.owner if before else owner or "ada",
             created_at=T0,

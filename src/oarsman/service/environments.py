@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 
 from oarsman.backends.base import Backend
 from oarsman.errors import NotFoundError, UsageError
-from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, digest_of, without_secrets
+from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, digest_of
 from oarsman.service.job_index import if_there
 from oarsman.service.models import BuildLogView, EnvironmentSpec, EnvironmentView, Identity
 from oarsman.service.rights import Action, may, require
@@ -38,7 +39,7 @@ class EnvironmentService:
             require(self.identity, Action.CHANGE, before.owner)
             built = digest_of(before.wanted) if before.state == "Ready" else None
         starred = f"{MASK}@" in given.requirements or f"={MASK}" in given.requirements
-        if starred and built != digest_of(given):
+        if starred and built != await asyncio.to_thread(digest_of, given):
             raise UsageError(
                 Text("the credentials are hidden here, and not kept: {mask} is none", mask=MASK),
                 field="requirements",
@@ -55,11 +56,11 @@ class EnvironmentService:
     async def environment_log(self, name: str, after: int = 0) -> BuildLogView:
         require(self.identity, Action.LOOK)
         log = await self._jobs.environments.log(name, after=after)
-        return BuildLogView.of(replace(log, text=masked(log.text)))
+        return BuildLogView.of(replace(log, text=await asyncio.to_thread(masked, log.text)))
 
     async def _view(self, record: EnvironmentRecord) -> EnvironmentView:
         return EnvironmentView(
-            spec=EnvironmentSpec(**asdict(without_secrets(record.wanted))),
+            spec=EnvironmentSpec(**asdict(record.wanted)),
             state=record.state,
             message=record.message if isinstance(record.message, Text) else masked(record.message),
             owner=record.owner,

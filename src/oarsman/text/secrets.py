@@ -2,6 +2,8 @@
 
 Nothing here can know every secret. What it can tell: credentials in front of the host of a URL, parameters of a URL and
 assignments whose names say what they are. What only names a variable, such as ${TOKEN}, is no secret.
+
+Repetitions have limits where a text could make them take long: what is looked through is what anybody sent.
 """
 
 from __future__ import annotations
@@ -17,17 +19,22 @@ _TOKEN = (
 )
 _WORD = r"(?i:secret|passwo?r?d|passphrase|(?:api|access|private)[_-]?key|credential|signature|authorization)"
 _NAME = rf"(?:{_WORD}|{_TOKEN})"
-_URL = re.compile(r"(?P<before>\b(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/{2})(?P<secret>[^\s/?#\"'<>]+)@")
+# Also a password with a slash in it, which no program takes for one: it was meant to be. host:80/path@x has none.
+_URL = re.compile(
+    r"(?P<before>\b(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}):/{2})"
+    r"(?P<secret>[^\s/?#]+|[^\s/?#:@]*:(?!\d+[/?#])\S{1,64})@"
+)
 _PARAMETER = re.compile(
-    rf"(?P<before>[?&;][\w.~-]*(?:{_NAME}|\b(?i:auth|key|sig|pwd))[\w.~-]*=)(?P<secret>[^\s&;#\"'<>]+)"
+    rf"(?P<before>[?&;][\w.~-]{{0,60}}(?:{_NAME}|\b(?i:auth|key|sig|pwd))[\w.~-]{{0,60}}=)(?P<secret>[^\s&;#\"'<>]+)"
 )
 _ASSIGNMENT = re.compile(
-    rf"(?P<before>(?<![\w?&;-])(?:--[\w-]*{_NAME}[\w-]*(?:=|\s+)|[\w.-]*{_NAME}[\w.-]*=))"
+    rf"(?P<before>(?<![\w.?&;-])(?:--[\w-]{{0,60}}{_NAME}[\w-]{{0,60}}(?:=|\s+)|[\w.-]{{0,60}}{_NAME}[\w.-]{{0,60}}=))"
     r"(?P<secret>\"[^\"]*\"|'[^']*'|[^\s\"',;]+)"
 )
-_TELLING = re.compile(_NAME)
-_OPTION = re.compile(rf"--?[\w-]*{_NAME}[\w-]*")
-_VARIABLES = re.compile(r"(?:\$\{?\w+\}?|\$\(\w+\)|:)+")
+_HEADER = re.compile(r"(?P<before>\b(?i:authorization:\s*\w+|bearer)\s+)(?P<secret>[^\s\"',;]+)")
+_TELLING = re.compile(rf"{_NAME}|(?<![A-Za-z])(?i:pass|key|pat)(?![A-Za-z])")
+_OPTION = re.compile(rf"--?[\w-]{{0,60}}{_NAME}[\w-]{{0,60}}")
+_VARIABLES = re.compile(r"(?:\$\{\w+\}|\$\(\w+\)|:)+")
 _SHORTEST = 4  # of what is looked for elsewhere: a shorter one is part of many words
 
 
@@ -58,7 +65,7 @@ def hidden(value: Any, name: str = "") -> Any:
     if isinstance(value, list | tuple):
         options = ["", *(each if isinstance(each, str) and _OPTION.fullmatch(each) else "" for each in value)]
         return [_starred_if(option, item) or hidden(item) for option, item in zip(options, value, strict=False)]
-    return _ASSIGNMENT.sub(_starred, masked(value)) if isinstance(value, str) else value
+    return _HEADER.sub(_starred, _ASSIGNMENT.sub(_starred, masked(value))) if isinstance(value, str) else value
 
 
 def _starred_if(name: str, value: object) -> str:

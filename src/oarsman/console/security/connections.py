@@ -45,7 +45,8 @@ class Connection(AutoHTTPProtocol):  # type: ignore[valid-type,misc]
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         most, here = self._limits.most, _address(self)
-        of_one = 0 if self._is_proxy(self.client[0]) else sum(_address(each) == here for each in self.connections)
+        proxied = self.client is not None and self._is_proxy(self.client[0])  # None: it is gone again already
+        of_one = 0 if proxied else sum(_address(each) == here for each in self.connections)
         if len(self.connections) > most or of_one > most * self._limits.share:
             transport.write(_FULL)
             transport.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,9 @@ def test_the_address_of_another_host_is_refused_and_stays_with_whom_the_inventor
     node1, liar = peer("10.0.0.1", "10.0.0.1", FIRST), peer("node2", "10.0.0.1", SECOND)
     assert contested([node1, liar]) == {"node2": ("10.0.0.1", "10.0.0.1")}
     assert contested([peer("node1", "10.0.0.1", FIRST), liar]).keys() == {"node1", "node2"}
+    elsewhere = replace(liar, seen=replace(liar.seen, port=2222))
+    assert contested([node1, elsewhere]).keys() == {"node2"}
+    assert contested([node1, replace(elsewhere, host=SshHost(name="node2", port=2222))]) == {}
     assert contested([node1, peer("node2", "10.0.0.1", FIRST)]) == {}  # copies of one disk, or one machine
 
 

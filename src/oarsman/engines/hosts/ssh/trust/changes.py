@@ -12,6 +12,7 @@ from oarsman.engines.hosts.ssh.trust import files
 from oarsman.engines.hosts.ssh.trust.files import PREFIX, PublicKey
 from oarsman.engines.hosts.ssh.trust.folders import KEY, Edit, FolderSeen
 
+_MOST_ADDRESSES = 100  # of one host; a line has room for more
 HERE = ""  # in place of the name of a host
 _Pins = Sequence[tuple[PublicKey, Sequence[str]]]  # host keys, each with the names of its host
 
@@ -111,8 +112,8 @@ def _bound(peers: Sequence[Peer]) -> list[str]:
             holders.setdefault(key, []).append(peer)
     found = []
     for key, those in holders.items():
-        own = ",".join(sorted({address for peer in those for address in peer.seen.addresses})) or "127.0.0.1,::1"
-        found.append(f'restrict,from="{own}" {key} {those[0].host.name}')
+        own = sorted({address for peer in those for address in peer.seen.addresses})[:_MOST_ADDRESSES]
+        found.append(f'restrict,from="{",".join(own) or "127.0.0.1,::1"}" {key} {those[0].host.name}')
     return found
 
 
@@ -121,9 +122,10 @@ def contested(peers: Sequence[Peer]) -> dict[str, tuple[str, str]]:
     whoever has the address by the inventory keeps it, and otherwise neither."""
     found = {}
     for one, other in permutations(peers, 2):
-        stated = {files.with_port(name, one.seen.port) for name in (one.host.name, one.host.target)}
-        claimed = set(one.known_as) & set(other.known_as) - stated if one.key != other.key else set()
-        if claimed:
+        names = set(names_of(one.host, one.seen)) & set(names_of(other.host, other.seen))
+        claimed = names - {one.host.name, one.host.target} if one.key != other.key else set()
+        as_stated = one.seen.port == (one.host.port or 22)  # one address may have several, if the inventory says so
+        if claimed and (one.seen.port == other.seen.port or not as_stated):
             found[one.host.name] = (other.host.name, min(claimed))
     return found
 
