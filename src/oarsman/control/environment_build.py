@@ -16,13 +16,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from oarsman.engines.hosts.core import linux, process
 from oarsman.errors import UserError
+from oarsman.job.environment import joined
 from oarsman.store.environments import MPI, Contents, Result, last_error
+from oarsman.text.secrets import MASK, masked, secrets_in
 from oarsman.text.sentence import Text
 
 _ASK = "import platform; print(platform.python_version())"
@@ -83,7 +85,8 @@ class BuildError(Exception):
 def start(contents: Contents, lock: int, *, python: str, requirements: str, mpi: str | None) -> None:
     """Have it built. The lock goes with the builder, which is on its own when this returns."""
     contents.clear()
-    (contents.folder / "requirements.txt").write_text(requirements)
+    with open(os.open(contents.requirements, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(requirements)
     more = [MPI[mpi]] if mpi else []
     with contents.log.open("ab") as log:
         subprocess.run(
@@ -111,15 +114,18 @@ def main() -> None:
     except (BuildError, OSError, ValueError) as error:
         said = last_error(contents.log.read_text(errors="replace"))
         result = Result(ready=False, message=said or str(error), built_at=datetime.now(UTC).isoformat())
+    finally:
+        contents.requirements.unlink(missing_ok=True)  # there may be credentials in it
     contents.write_result(result)
 
 
 def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> Result:
     _run([python, "-m", "venv", str(tree)], contents.folder)
     own = str(tree / "bin" / "python")
-    requirements = contents.folder / "requirements.txt"
-    if requirements.read_text().strip() or more:
-        _run([own, "-m", "pip", "install", *_QUIET_PIP, "-r", requirements.name, *more], contents.folder)
+    wanted = contents.requirements.read_text()
+    if wanted.strip() or more:
+        words = [own, "-m", "pip", "install", *_QUIET_PIP, "-r", contents.requirements.name, *more]
+        _run(words, contents.folder, secrets_in(joined(wanted)))
     version = _answer([own, "-c", _ASK]).strip()
     listed = json.loads(_answer([own, "-m", "pip", "list", *_QUIET_PIP, "--format", "json"]))
     return Result(
@@ -132,10 +138,25 @@ def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> 
     )
 
 
-def _run(words: Sequence[str], folder: Path) -> None:
+def _run(words: Sequence[str], folder: Path, secrets_given: Collection[str] = ()) -> None:
+    """What it writes is the build log, which everybody may read. pip hides most credentials by itself; git does not."""
     shown = " ".join(words).replace(f"{folder}/", "")
-    print("$", shown, flush=True)  # noqa: T201 - this is the build log
-    code = subprocess.run(words, cwd=folder, env=_environment(), preexec_fn=_end_with_us).returncode
+    print("$", shown, flush=True)  # noqa: T201
+    hide = re.compile("|".join(map(re.escape, sorted(secrets_given, key=len, reverse=True))) or "(?!)")
+    with subprocess.Popen(
+        words,
+        cwd=folder,
+        env=_environment(),
+        preexec_fn=_end_with_us,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process_:
+        assert process_.stdout is not None
+        for line in process_.stdout:
+            print(hide.sub(MASK, masked(line)), end="", flush=True)  # noqa: T201
+    code = process_.returncode
     if code != 0:
         raise BuildError(Text("{command} ended with {code}", command=" ".join(words[1:4]), code=code))
 

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from oarsman.service.output import OutputService
 from oarsman.service.preview import copies
 from oarsman.service.rights import Action, may, require
 from oarsman.service.sweeps import Sweeping, SweepService
+from oarsman.text.secrets import hidden
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
 
@@ -166,7 +168,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         if not query.documents:
             return page
         records = {row.key: known.get(row.key) or await if_there(self._seen(row.key)) for row in page.items}
-        there = {key: views.document(record) for key, record in records.items() if record is not None}
+        there = {key: views.document(self._shown(record)) for key, record in records.items() if record is not None}
         items = [row for row in page.items if row.key in there]
         return page.model_copy(update={"items": items, "documents": [there[row.key] for row in items]})
 
@@ -174,7 +176,13 @@ class JobService(OutputService, EnvironmentService, SweepService):
         return listing.facets(await self._rows(), self.sees, self._viewer)
 
     async def job(self, key: str) -> models.JobView:
-        return views.whole_job(await self._seen(key))
+        return views.whole_job(self._shown(await self._seen(key)))
+
+    def _shown(self, record: JobRecord) -> JobRecord:
+        """Whoever may only look at a job sees no secrets in it."""
+        if may(self.identity, Action.CHANGE, record.owner):
+            return record
+        return replace(record, job=replace(record.job, document=hidden(record.job.document)))
 
     async def create(self, wanted: models.Create) -> models.JobView:
         require(self.identity, Action.CREATE)
@@ -318,7 +326,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         async with aclosing(self._jobs.watch(key)) as records:
             async for record in records:
                 if may(self.identity, Action.SEE, record.owner):
-                    yield views.whole_job(record, texts)
+                    yield views.whole_job(self._shown(record), texts)
 
     # -- before it runs ------------------------------------------------------------------------------
     async def preview(self, wanted: models.Create) -> models.PreviewView:

@@ -47,6 +47,13 @@ class Caller:
     hash: bytes  # of what they showed
     token: str | None = field(default=None, repr=False)  # their own for the cluster, if that is who knows them
 
+    @property
+    def counted_as(self) -> tuple[str, ...]:
+        """Whose share of what all share is used. A token may be in many hands, and one person may have many."""
+        person = f"person {self.identity.name}"
+        by_password = self.account is not None and self.way == "session"
+        return (person,) if by_password else (person, f"address {network(self.address)}")
+
 
 @dataclass(eq=False)
 class Gate:
