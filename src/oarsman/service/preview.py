@@ -6,6 +6,7 @@ import asyncio
 import shlex
 from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -55,14 +56,21 @@ def one_document(wanted: Create) -> dict[str, Any]:
 
 
 async def preview(
-    jobs: Backend, wanted: Create, *, environment: Mapping[str, str], folder: Awaitable[Path], asks: str | None = None
+    jobs: Backend,
+    wanted: Create,
+    *,
+    environment: Mapping[str, str],
+    folder: Awaitable[Path],
+    owner: str | None = None,
+    asks: bool = True,
 ) -> PreviewView:
-    """`asks`: somebody who may not see everybody's jobs; None: one who may. A folder that is not there is a problem."""
+    """`owner`: somebody who may not see everybody's jobs; None: one who may. `asks`: the place is asked what the job
+    would be given, else it is what the manifest says. A folder that is not there is a problem."""
     try:
         where = await folder
         document = one_document(wanted)
         job = job_from_document(document)
-        launch_line, hosts, placed, warnings = await _given(jobs, job, environment, where)
+        launch_line, hosts, placed, warnings = await _given(jobs, job, environment, where, asks=asks)
     except ManifestError as error:
         return _with_problems(error, wanted.manifest or "")
     except UsageError as error:
@@ -80,7 +88,7 @@ async def preview(
         warnings=warnings,
     )
     try:
-        fit = FitView.of(await jobs.fit(document, owner=asks))
+        fit = FitView.of(await jobs.fit(document, owner=owner))
     except ManifestError as error:  # valid for every engine, but not for this one
         return _with_problems(error, wanted.manifest or "")
     except OarsmanError as error:  # a cluster that cannot be reached: everything else is still true
@@ -95,7 +103,9 @@ async def preview(
     return view.model_copy(update={"fit": fit, "warnings": [*view.warnings, *refused, *crowd]})
 
 
-async def planned(jobs: Backend, document: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Preview:
+async def planned(
+    jobs: Backend, document: Mapping[str, Any], environment: Mapping[str, str], folder: Path, *, trusts: bool
+) -> Preview:
     """Everything it would be, in full. Raises ManifestError for what is no valid job there."""
     if isinstance(jobs, Previews):
         return await jobs.preview(document, environment=environment, folder=folder)
@@ -104,7 +114,7 @@ async def planned(jobs: Backend, document: Mapping[str, Any], environment: Mappi
     job = job_from_document(document)
     if job.annotation(names.ANNOTATION_ENVIRONMENT):
         await jobs.fit(document)
-    return await asyncio.to_thread(on_this_machine, job, environment, folder)
+    return await asyncio.to_thread(partial(on_this_machine, job, environment, folder, trusts=trusts))
 
 
 def _with_problems(error: ManifestError, text: str) -> PreviewView:
@@ -128,16 +138,16 @@ def _on_one_host(jobs: Backend) -> TypeGuard[Previews]:
 
 
 async def _given(
-    jobs: Backend, job: Job, environment: Mapping[str, str], folder: Path
+    jobs: Backend, job: Job, environment: Mapping[str, str], folder: Path, *, asks: bool
 ) -> tuple[str, str, Mapping[int, str], list[str]]:
     """Launch line, hostfile, rank -> host, and what will not be honoured."""
-    if not _on_one_host(jobs):
+    if not (asks and _on_one_host(jobs)):
         line = shlex.join(job.launcher.container.argv)
         hosts = hostfile(job.implementation, job.hosts, job.slots_per_worker)
         return line, hosts, dict(enumerate(placement.planned(job))), []
     found = await jobs.preview(job.document, environment=environment, folder=folder)
     warnings = list(found.not_honoured)
-    if not found.mpi and not job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may have one
+    if not found.mpi and not job.mpi_path and not job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may have one
         warnings.append(Text("no MPI was found on this machine; `oarsman doctor` says what to install"))
     return found.rewritten, found.hostfile, found.ranks, warnings
 

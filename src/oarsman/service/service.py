@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oarsman import names
-from oarsman.backends.base import Backend, HasNamespaces, JobRecord, StartsInFolder, merged
+from oarsman.backends.base import Backend, HasNamespaces, JobRecord, LooksAhead, StartsInFolder, merged
 from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
@@ -58,8 +58,11 @@ class JobService(OutputService, EnvironmentService, SweepService):
         progress: ProgressKept | None = None,
         sweeping: Sweeping | None = None,
     ) -> None:
-        self._jobs = jobs
         self.identity = identity
+        self._asks, self._trusts = may(identity, Action.CREATE), may(identity, Action.ADMINISTER)
+        if isinstance(jobs, LooksAhead) and not (self._asks and self._trusts):
+            jobs = jobs.limited(asks=self._asks, trusts=self._trusts)
+        self._jobs = jobs
         self._job_index = job_index
         self._accounts = accounts
         self._folder = folder
@@ -219,7 +222,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         return os.environ if self._environment is None else self._environment
 
     async def _chosen_folder(self, asked: str | None) -> Path:
-        if asked is None:
+        if asked is None or not self._asks:
             return self._folder or Path.cwd()
         if isinstance(self._jobs, StartsInFolder) and not await self._jobs.has_folder(asked):
             raise UsageError(
@@ -323,15 +326,23 @@ class JobService(OutputService, EnvironmentService, SweepService):
     # -- before it runs ------------------------------------------------------------------------------
     async def preview(self, wanted: models.Create) -> models.PreviewView:
         require(self.identity, Action.LOOK)
-        asks = self._viewer.name if self._viewer is not None else None
-        folder = self._chosen_folder(wanted.folder)
-        return await preview.preview(self._jobs, wanted, environment=self._surroundings(), folder=folder, asks=asks)
+        return await preview.preview(
+            self._jobs,
+            wanted,
+            environment=self._surroundings(),
+            folder=self._chosen_folder(wanted.folder),
+            owner=self._viewer.name if self._viewer is not None else None,
+            asks=self._asks,
+        )
 
     async def plan(self, wanted: models.Create) -> models.PlanView:
-        require(self.identity, Action.LOOK)
+        """With the variables of this machine and what is installed there: for those whose jobs get them."""
+        require(self.identity, Action.CREATE)
         environment = {**self._surroundings(), **wanted.environment}
         folder = await self._chosen_folder(wanted.folder)
-        return models.PlanView.of(await preview.planned(self._jobs, preview.one_document(wanted), environment, folder))
+        document = preview.one_document(wanted)
+        planned = await preview.planned(self._jobs, document, environment, folder, trusts=self._trusts)
+        return models.PlanView.of(planned)
 
     async def templates(self) -> Sequence[models.Template]:
         return documents.all_templates()
