@@ -20,6 +20,7 @@ from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
+from oarsman.manifest.convert import Conversion
 from oarsman.service import documents, listing, models, preview, views
 from oarsman.service.documents import for_another_run
 from oarsman.service.environments import EnvironmentService
@@ -177,11 +178,11 @@ class JobService(OutputService, EnvironmentService, SweepService):
         return listing.facets(await self._rows(), self.sees, self._viewer)
 
     async def job(self, key: str) -> models.JobView:
-        return views.whole_job(await self._seen(key))
+        return await preview.apart(views.whole_job, await self._seen(key))
 
     async def create(self, wanted: models.Create) -> models.JobView:
         require(self.identity, Action.CREATE)
-        document = preview.one_document(wanted)
+        document = await preview.apart(preview.one_document, wanted)
         there = await if_there(self._jobs.get(self._key_of(document))) if wanted.replace else None
         if there is not None and not may(self.identity, Action.CHANGE, there.owner):
             raise ConflictError(
@@ -216,7 +217,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
             replace=replace,
             owner=owner or self.identity.name,
         )
-        return self._told(record)
+        return await self._told(record)
 
     def _surroundings(self) -> Mapping[str, str]:
         return os.environ if self._environment is None else self._environment
@@ -232,10 +233,10 @@ class JobService(OutputService, EnvironmentService, SweepService):
             )
         return Path(asked)
 
-    def _told(self, record: JobRecord) -> models.JobView:
+    async def _told(self, record: JobRecord) -> models.JobView:
         """The answer to a change; the job index learns of it, so that the list shown next is not older."""
         self._learn(record)
-        return views.whole_job(record)
+        return await preview.apart(views.whole_job, record)
 
     async def delete(self, key: str) -> None:
         await self._changing(key)
@@ -243,19 +244,19 @@ class JobService(OutputService, EnvironmentService, SweepService):
 
     async def scale(self, key: str, workers: int) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.scale(key, workers))
+        return await self._told(await self._jobs.scale(key, workers))
 
     async def suspend(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.suspend(key))
+        return await self._told(await self._jobs.suspend(key))
 
     async def resume(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.resume(key))
+        return await self._told(await self._jobs.resume(key))
 
     async def stop(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.stop(key))
+        return await self._told(await self._jobs.stop(key))
 
     async def rerun(self, key: str) -> models.JobView:
         record = await self._changing(key)
@@ -281,7 +282,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         folder = record.folder or await self._chosen_folder(None)
         if renamed is not None:
             metadata["name"] = renamed
-            job_from_document(document)
+            await preview.apart(job_from_document, document)
             return await self._submit(document, folder=folder)
         return await self._submit_under_free_name(document, record.job.name, folder)
 
@@ -321,7 +322,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         async with aclosing(self._jobs.watch(key)) as records:
             async for record in records:
                 if may(self.identity, Action.SEE, record.owner):
-                    yield views.whole_job(record, texts)
+                    yield await preview.apart(views.whole_job, record, texts)
 
     # -- before it runs ------------------------------------------------------------------------------
     async def preview(self, wanted: models.Create) -> models.PreviewView:
@@ -340,7 +341,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         require(self.identity, Action.CREATE)
         environment = {**self._surroundings(), **wanted.environment}
         folder = await self._chosen_folder(wanted.folder)
-        document = preview.one_document(wanted)
+        document = await preview.apart(preview.one_document, wanted)
         planned = await preview.planned(self._jobs, document, environment, folder, trusts=self._trusts)
         return models.PlanView.of(planned)
 
@@ -356,6 +357,10 @@ class JobService(OutputService, EnvironmentService, SweepService):
                 field="apiVersion",
                 hint=Text("one of {names}", names=", ".join(version.value for version in ApiVersion)),
             ) from None
-        job_from_document(document)
-        found = convert_manifest(to_yaml([document]), "document", target)
+
+        def convert() -> Conversion:
+            job_from_document(document)
+            return convert_manifest(to_yaml([document]), "document", target)
+
+        found = await preview.apart(convert)
         return models.Converted(manifest=found.text, losses=found.losses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ class LocalBackend(StoredBackend):
         return [capacity.host(self._unsettled(), datetime.now(UTC), asks=self._asks)]
 
     async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
-        job = replace(self._read(document), owner=owner or "")
+        job = replace(await asyncio.to_thread(self._read, document), owner=owner or "")
         if job.annotation(names.ANNOTATION_INVENTORY):
             from oarsman.backends.ssh.backend import SshBackend
 

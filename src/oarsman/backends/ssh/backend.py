@@ -78,7 +78,7 @@ class SshBackend(StoredBackend):
     async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         from oarsman.backends.ssh import capacity
 
-        job = self._read(document)
+        job = await asyncio.to_thread(self._read, document)
         answer = (await asyncio.to_thread(self._in_its_environment, job)).admission
         facts = await self.inventory_facts(job)
         site, job = capacity.site(facts.machines(), self._paths), replace(job, owner=owner or "")
@@ -93,7 +93,7 @@ class SshBackend(StoredBackend):
     async def preview(self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path) -> Preview:
         from oarsman.backends.ssh import capacity
 
-        job = self._read(document)
+        job = await asyncio.to_thread(self._read, document)
         fit, inventory_facts = await self.fit(document), await self.inventory_facts(job)
         known = inventory_facts.facts
         facts = {name: known[name] for name in set(fit.machines.values()) if name in known}
