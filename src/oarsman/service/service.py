@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oarsman import names
-from oarsman.backends.base import Backend, HasNamespaces, JobRecord, StartsInFolder, merged
+from oarsman.backends.base import Backend, HasNamespaces, JobRecord, LooksAhead, StartsInFolder, merged
 from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
+from oarsman.manifest.convert import Conversion
 from oarsman.service import documents, listing, models, preview, views
 from oarsman.service.documents import for_another_run
 from oarsman.service.environments import EnvironmentService
@@ -60,8 +61,11 @@ class JobService(OutputService, EnvironmentService, SweepService):
         progress: ProgressKept | None = None,
         sweeping: Sweeping | None = None,
     ) -> None:
-        self._jobs = jobs
         self.identity = identity
+        self._asks, self._trusts = may(identity, Action.CREATE), may(identity, Action.ADMINISTER)
+        if isinstance(jobs, LooksAhead) and not (self._asks and self._trusts):
+            jobs = jobs.limited(asks=self._asks, trusts=self._trusts)
+        self._jobs = jobs
         self._job_index = job_index
         self._accounts = accounts
         self._folder = folder
@@ -176,7 +180,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         return listing.facets(await self._rows(), self.sees, self._viewer)
 
     async def job(self, key: str) -> models.JobView:
-        return views.whole_job(self._shown(await self._seen(key)))
+        return await preview.apart(views.whole_job, self._shown(await self._seen(key)))
 
     def _shown(self, record: JobRecord) -> JobRecord:
         """Whoever may only look at a job sees no secrets in it."""
@@ -186,7 +190,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
 
     async def create(self, wanted: models.Create) -> models.JobView:
         require(self.identity, Action.CREATE)
-        document = preview.one_document(wanted)
+        document = await preview.apart(preview.one_document, wanted)
         there = await if_there(self._jobs.get(self._key_of(document))) if wanted.replace else None
         if there is not None and not may(self.identity, Action.CHANGE, there.owner):
             raise ConflictError(
@@ -221,13 +225,13 @@ class JobService(OutputService, EnvironmentService, SweepService):
             replace=replace,
             owner=owner or self.identity.name,
         )
-        return self._told(record)
+        return await self._told(record)
 
     def _surroundings(self) -> Mapping[str, str]:
         return os.environ if self._environment is None else self._environment
 
     async def _chosen_folder(self, asked: str | None) -> Path:
-        if asked is None:
+        if asked is None or not self._asks:
             return self._folder or Path.cwd()
         if isinstance(self._jobs, StartsInFolder) and not await self._jobs.has_folder(asked):
             raise UsageError(
@@ -237,10 +241,10 @@ class JobService(OutputService, EnvironmentService, SweepService):
             )
         return Path(asked)
 
-    def _told(self, record: JobRecord) -> models.JobView:
+    async def _told(self, record: JobRecord) -> models.JobView:
         """The answer to a change; the job index learns of it, so that the list shown next is not older."""
         self._learn(record)
-        return views.whole_job(record)
+        return await preview.apart(views.whole_job, record)
 
     async def delete(self, key: str) -> None:
         await self._changing(key)
@@ -248,19 +252,19 @@ class JobService(OutputService, EnvironmentService, SweepService):
 
     async def scale(self, key: str, workers: int) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.scale(key, workers))
+        return await self._told(await self._jobs.scale(key, workers))
 
     async def suspend(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.suspend(key))
+        return await self._told(await self._jobs.suspend(key))
 
     async def resume(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.resume(key))
+        return await self._told(await self._jobs.resume(key))
 
     async def stop(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.stop(key))
+        return await self._told(await self._jobs.stop(key))
 
     async def rerun(self, key: str) -> models.JobView:
         record = await self._changing(key)
@@ -286,7 +290,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         folder = record.folder or await self._chosen_folder(None)
         if renamed is not None:
             metadata["name"] = renamed
-            job_from_document(document)
+            await preview.apart(job_from_document, document)
             return await self._submit(document, folder=folder)
         return await self._submit_under_free_name(document, record.job.name, folder)
 
@@ -326,20 +330,28 @@ class JobService(OutputService, EnvironmentService, SweepService):
         async with aclosing(self._jobs.watch(key)) as records:
             async for record in records:
                 if may(self.identity, Action.SEE, record.owner):
-                    yield views.whole_job(self._shown(record), texts)
+                    yield await preview.apart(views.whole_job, self._shown(record), texts)
 
     # -- before it runs ------------------------------------------------------------------------------
     async def preview(self, wanted: models.Create) -> models.PreviewView:
         require(self.identity, Action.LOOK)
-        asks = self._viewer.name if self._viewer is not None else None
-        folder = self._chosen_folder(wanted.folder)
-        return await preview.preview(self._jobs, wanted, environment=self._surroundings(), folder=folder, asks=asks)
+        return await preview.preview(
+            self._jobs,
+            wanted,
+            environment=self._surroundings(),
+            folder=self._chosen_folder(wanted.folder),
+            owner=self._viewer.name if self._viewer is not None else None,
+            asks=self._asks,
+        )
 
     async def plan(self, wanted: models.Create) -> models.PlanView:
-        require(self.identity, Action.LOOK)
+        """With the variables of this machine and what is installed there: for those whose jobs get them."""
+        require(self.identity, Action.CREATE)
         environment = {**self._surroundings(), **wanted.environment}
         folder = await self._chosen_folder(wanted.folder)
-        return models.PlanView.of(await preview.planned(self._jobs, preview.one_document(wanted), environment, folder))
+        document = await preview.apart(preview.one_document, wanted)
+        planned = await preview.planned(self._jobs, document, environment, folder, trusts=self._trusts)
+        return models.PlanView.of(planned)
 
     async def templates(self) -> Sequence[models.Template]:
         return documents.all_templates()
@@ -353,6 +365,10 @@ class JobService(OutputService, EnvironmentService, SweepService):
                 field="apiVersion",
                 hint=Text("one of {names}", names=", ".join(version.value for version in ApiVersion)),
             ) from None
-        job_from_document(document)
-        found = convert_manifest(to_yaml([document]), "document", target)
+
+        def convert() -> Conversion:
+            job_from_document(document)
+            return convert_manifest(to_yaml([document]), "document", target)
+
+        found = await preview.apart(convert)
         return models.Converted(manifest=found.text, losses=found.losses)
