@@ -26,7 +26,8 @@ from oarsman.control.environments import Attaching, Attachment, LocalEnvironment
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.hosts.core import cgroups, installed_mpi, limits
 from oarsman.engines.hosts.core.job_spec import find_spec
-from oarsman.errors import ConflictError, NotFoundError, UsageError, UserError
+from oarsman.errors import ConflictError, ForbiddenError, NotFoundError, UsageError, UserError
+from oarsman.job.confined import confined_by
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
 from oarsman.plan.capacity import hosts, one_machine, queue
@@ -63,6 +64,11 @@ class StoredBackend(Edits):
         self._known: dict[str, Job] = {}
         self.environments = LocalEnvironments(self._paths, self._store.unsettled, current_user)
 
+    @property
+    def inventory_named(self) -> str:
+        """The inventory that its jobs are for; empty: none."""
+        return ""
+
     async def close(self) -> None:
         await asyncio.to_thread(self._store.close)
 
@@ -82,7 +88,11 @@ class StoredBackend(Edits):
         replace: bool = False,
         owner: str | None = None,
     ) -> JobRecord:
-        job, engine = await asyncio.to_thread(self._checked, document, folder)
+        confined = confined_by(environment) is not None
+        job, engine = await asyncio.to_thread(self._checked, document, folder, confined=confined)
+        if owner not in (None, current_user()) and not confined:  # what somebody else wrote has no rights of ours
+            hint = Text("say it to the server that it came through: --server URL")
+            raise ForbiddenError(Text("{key} is a job of {owner}", key=job.key, owner=owner), hint=hint)
         if why := await asyncio.to_thread(self._never_fits, job, engine):
             raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
         await self._check_mpi(job, engine, environment, folder)
@@ -105,6 +115,8 @@ class StoredBackend(Edits):
             return stored
 
         await self._supervisor.ensure()
+        if confined:
+            await self._supervisor.check_that_it_confines()
         adding = asyncio.create_task(asyncio.to_thread(add))
         try:
             record = await self._told(adding)
@@ -120,9 +132,16 @@ class StoredBackend(Edits):
             return ""
         return limits.not_kept(job, None if engine == "ssh" else cgroups.find(self._supervisor.pid()))
 
-    def _checked(self, document: Mapping[str, Any], folder: Path) -> tuple[Job, str]:
+    def _checked(self, document: Mapping[str, Any], folder: Path, *, confined: bool = False) -> tuple[Job, str]:
         """The job, and the engine that runs it."""
-        job = self._wanted(job_from_document(document))
+        stated = job_from_document(document)
+        job = self._wanted(stated)
+        inventory = stated.annotation(names.ANNOTATION_INVENTORY)
+        if confined and inventory and inventory != self.inventory_named:  # it also says which programs run here
+            raise UserError(
+                Text("this server does not take {file} for an inventory", file=inventory),
+                field=f"metadata.annotations[{names.ANNOTATION_INVENTORY}]",
+            )
         undecodable = any("\ud800" <= letter <= "\udfff" for letter in str(folder))
         if undecodable:  # no record can keep bytes that are no text
             wrong = Text("the name of this folder is not valid UTF-8: {name}", name=f"{str(folder)!a}")

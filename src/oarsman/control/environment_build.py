@@ -2,7 +2,7 @@
 
 It is detached from whoever asked for it and holds the lock of the contents while it lives. Killed at any line it leaves
 a tree that nobody takes for complete; the next build removes it. pip runs with the settings and variables of whoever
-asked.
+asked; what is built runs code of whoever wrote it, so for somebody with an account it is confined as a job is.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from oarsman.engines.hosts.core import linux, process
+from oarsman.engines.hosts.core import confine, linux, process
+from oarsman.engines.hosts.core.confinement import confinement
 from oarsman.errors import UserError
+from oarsman.job.confined import Confined, confined_by
 from oarsman.store.environments import MPI, Contents, Result, last_error
 from oarsman.text.sentence import Text
 
@@ -80,7 +82,15 @@ class BuildError(Exception):
     """A command failed; its words are in the log."""
 
 
-def start(contents: Contents, lock: int, *, python: str, requirements: str, mpi: str | None) -> None:
+def start(
+    contents: Contents,
+    lock: int,
+    *,
+    python: str,
+    requirements: str,
+    mpi: str | None,
+    confined: Confined | None = None,
+) -> None:
     """Have it built. The lock goes with the builder, which is on its own when this returns."""
     contents.clear()
     (contents.folder / "requirements.txt").write_text(requirements)
@@ -88,6 +98,7 @@ def start(contents: Contents, lock: int, *, python: str, requirements: str, mpi:
     with contents.log.open("ab") as log:
         subprocess.run(
             [sys.executable, "-m", "oarsman.control.environment_build", str(contents.folder), str(lock), python, *more],
+            env=confined.kept(os.environ, {}) if confined is not None else None,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -108,20 +119,23 @@ def main() -> None:
     contents.write_builder(os.getpid(), me.started if me else "")
     try:
         result = _build(contents, contents.tree(f"tree-{secrets.token_hex(3)}"), python, more)
-    except (BuildError, OSError, ValueError) as error:
+    except (BuildError, OSError, ValueError, UserError) as error:
         said = last_error(contents.log.read_text(errors="replace"))
         result = Result(ready=False, message=said or str(error), built_at=datetime.now(UTC).isoformat())
     contents.write_result(result)
 
 
 def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> Result:
-    _run([python, "-m", "venv", str(tree)], contents.folder)
-    own = str(tree / "bin" / "python")
     requirements = contents.folder / "requirements.txt"
+    before = _before(tree, requirements, python)
+    _run([python, "-m", "venv", str(tree)], contents.folder, before)
+    own = str(tree / "bin" / "python")
     if requirements.read_text().strip() or more:
-        _run([own, "-m", "pip", "install", *_QUIET_PIP, "-r", requirements.name, *more], contents.folder)
-    version = _answer([own, "-c", _ASK]).strip()
-    listed = json.loads(_answer([own, "-m", "pip", "list", *_QUIET_PIP, "--format", "json"]))
+        _run([own, "-m", "pip", "install", *_QUIET_PIP, "-r", requirements.name, *more], contents.folder, before)
+    version = _answer([own, "-c", _ASK], before).strip()
+    listed = json.loads(_answer([own, "-m", "pip", "list", *_QUIET_PIP, "--format", "json"], before))
+    if before and os.getuid() == 0:
+        _own(tree)
     return Result(
         ready=True,
         tree=tree.name,
@@ -132,16 +146,39 @@ def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> 
     )
 
 
-def _run(words: Sequence[str], folder: Path) -> None:
+def _before(tree: Path, requirements: Path, python: str) -> Sequence[str]:
+    """What stands before each command: besides where jobs write it does so in the tree alone."""
+    wanted = confined_by(os.environ)
+    if wanted is None:
+        return ()
+    os.umask(0o022)  # jobs of other users may run in it
+    view = confinement(wanted, shown=[os.path.dirname(os.path.dirname(os.path.realpath(python)))])
+    tree.mkdir()
+    if view.uid >= 0:
+        os.chown(tree, view.uid, view.gid)
+    return confine.words(
+        view._replace(sealed=True, writable=[*view.writable, str(tree)], shown=[*view.shown, str(requirements)])
+    )
+
+
+def _own(tree: Path) -> None:
+    """Whoever built it changes it no more: others run in it, too."""
+    for folder, _, files in os.walk(tree):
+        for path in (folder, *(f"{folder}/{name}" for name in files)):
+            os.chown(path, 0, 0, follow_symlinks=False)
+
+
+def _run(words: Sequence[str], folder: Path, before: Sequence[str]) -> None:
     shown = " ".join(words).replace(f"{folder}/", "")
     print("$", shown, flush=True)  # noqa: T201 - this is the build log
-    code = subprocess.run(words, cwd=folder, env=_environment(), preexec_fn=_end_with_us).returncode
+    code = subprocess.run([*before, *words], cwd=folder, env=_environment(), preexec_fn=_end_with_us).returncode
     if code != 0:
         raise BuildError(Text("{command} ended with {code}", command=" ".join(words[1:4]), code=code))
 
 
-def _answer(words: Sequence[str]) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, env=_environment(), preexec_fn=_end_with_us)
+def _answer(words: Sequence[str], before: Sequence[str]) -> str:
+    words_run = [*before, *words]
+    done = subprocess.run(words_run, capture_output=True, text=True, env=_environment(), preexec_fn=_end_with_us)
     if done.returncode != 0:
         raise BuildError(Text("{command} failed: {why}", command=" ".join(words[1:4]), why=done.stderr.strip()))
     return done.stdout
@@ -155,6 +192,8 @@ def _end_with_us() -> None:
 
 def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+    if confined_by(os.environ) is not None:
+        kept["HOME"] = "/nonexistent"  # others get what the same requirements were built to: no settings of one user's
     return {**kept, "PIP_USER": "0"}  # a setting for the user's own Python, which this one is not
 
 

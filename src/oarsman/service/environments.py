@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from oarsman.backends.base import Backend
 from oarsman.errors import NotFoundError
+from oarsman.job.confined import confined_by
 from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted
 from oarsman.service.job_index import if_there
 from oarsman.service.models import BuildLogView, EnvironmentSpec, EnvironmentView, Identity
@@ -17,6 +19,10 @@ from oarsman.service.rights import Action, may, require
 class EnvironmentService:
     _jobs: Backend
     identity: Identity
+
+    if TYPE_CHECKING:  # what the rest of the service has
+
+        def _surroundings(self) -> Mapping[str, str]: ...
 
     async def environments(self) -> Sequence[EnvironmentView]:
         require(self.identity, Action.LOOK)
@@ -32,7 +38,10 @@ class EnvironmentService:
         environments = self._jobs.environments
         with suppress(NotFoundError):
             require(self.identity, Action.CHANGE, (await environments.get(wanted.name)).owner)
-        made = await environments.put(EnvironmentWanted(**wanted.model_dump()), owner=self.identity.name)
+        confined = confined_by(self._surroundings())  # what is built runs code of whoever wrote it
+        made = await environments.put(
+            EnvironmentWanted(**wanted.model_dump()), owner=self.identity.name, confined=confined
+        )
         return await self._view(made)
 
     async def delete_environment(self, name: str) -> None:

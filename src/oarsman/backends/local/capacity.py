@@ -162,7 +162,7 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
     placement = launch.expected_placement(job.launch, job.hosts, job.slots_per_worker) if job.launch else None
     argv = job.launcher.container.argv
     absent = (installed_mpi.explain_absence(job, environment),) if job.mpi_path and found is None else ()
-    refused = host_spec.all_refusals(job, folder=folder, separation=separation)
+    refused = host_spec.all_refusals(job, folder=folder, separation=separation, environment=environment)
     return Preview(
         mpi=str(found) if found is not None else "",
         hosts=job.hosts,

@@ -36,6 +36,10 @@ class SshBackend(StoredBackend):
     def inventory(self) -> Path:
         return find(self._given).absolute()
 
+    @property
+    def inventory_named(self) -> str:
+        return str(self.inventory)
+
     @in_thread
     def check(self) -> None:
         load(self.inventory)
