@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oarsman.cli.documents import emit
 from oarsman.cli.text import pad, parse_duration, parse_moment, rfc3339, safe, width, wrap
 from oarsman.errors import UsageError
 from oarsman.manifest import job_from_document
@@ -15,6 +17,14 @@ from oarsman.manifest.builder import JobSettings, Shape, document
 from oarsman.text.units import duration
 
 from .fakes import NOW
+
+
+def test_json_for_a_terminal_says_what_would_move_its_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    said = {"host": "\x1b[2J\x7f\x9b31m\u202eabc 主机"}
+    emit(said, "json")
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == said
+    assert (safe(shown.replace("\n", "")), "主机" in shown) == (shown.replace("\n", ""), True)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,14 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 import tomllib
 import zipfile
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
@@ -148,6 +151,80 @@ def test_a_build_that_fails_says_what_pip_said_and_can_be_tried_again(jobs: Loca
     a_wheel(tmp_path)
     jobs.environments.put(wanted)
     assert the_end_of_the_build(jobs, "rowing").state == "Ready"
+
+
+class Locked(BaseHTTPRequestHandler):
+    """Lets in who says the password; what it was asked with is kept."""
+
+    folder: Path
+    heard: list[str]
+
+    def do_GET(self) -> None:
+        self.heard.append(self.headers.get("Authorization", ""))
+        if self.heard[-1] != "Basic " + b64encode(b"me:s3cr3t-word").decode():
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="x"')
+            self.end_headers()
+            return
+        content = (self.folder / self.path.rpartition("/")[2]).read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
+    handler = type("Here", (Locked,), {"folder": tmp_path, "heard": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield server
+        server.shutdown()
+        serving.join()
+
+
+def files_with(secret: str) -> list[str]:
+    state = Path(os.environ["OARSMAN_STATE"])
+    found = (path for path in state.rglob("*") if path.is_file() and not path.is_symlink())
+    return [str(path.relative_to(state)) for path in found if secret.encode() in path.read_bytes()]
+
+
+def test_credentials_are_used_for_the_build_and_kept_nowhere(
+    jobs: LocalBackend, tmp_path: Path, locked: ThreadingHTTPServer
+) -> None:
+    url = f"http://me:s3cr3t-word@127.0.0.1:{locked.server_port}/{a_wheel(tmp_path).name}"
+    made = jobs.environments.put(EnvironmentWanted(name="rowing", requirements=f"--no-index\noarlock @ {url}\n"))
+    assert "s3cr3t" not in str(made)
+    ready = the_end_of_the_build(jobs, "rowing")
+    assert (ready.state, ready.packages[0]) == ("Ready", "oarlock==1.0")
+    assert "s3cr3t" not in str(ready)
+    assert f"http://****@127.0.0.1:{locked.server_port}" in ready.wanted.requirements
+    until(lambda: files_with("s3cr3t") == [])
+
+
+def test_what_programs_say_about_credentials_is_not_in_the_log(
+    jobs: LocalBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "git").write_text(
+        "#!/bin/sh\ncase $* in *version*) echo git version 2.40.0 ;; *)\n"
+        "echo \"fatal: cannot read $*; 's3cr3t word' is wrong\" >&2; exit 128 ;; esac\n"
+    )
+    (tools / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    jobs.environments.put(
+        EnvironmentWanted(name="rowing", requirements="oarlock @ git+https://me:s3cr3t%20word@127.0.0.1:1/oarlock\n")
+    )
+    failed = the_end_of_the_build(jobs, "rowing")
+    log = jobs.environments.log("rowing").text
+    assert (failed.state, "fatal: cannot read" in log) == ("Failed", True)
+    assert "s3cr3t" not in log + str(failed)
+    assert files_with("s3cr3t") == []
 
 
 def test_a_killed_build_is_seen_as_that_at_once_and_taken_up_by_the_next_put(

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oarsman.errors import Problem, did_you_mean
-from oarsman.manifest.problems import dotted, nearest, quoted, render, visible
+from oarsman.manifest.problems import dotted, nearest, quoted, render
+from oarsman.text.sentence import visible
 
 
 def problem(snippet: str, column: int, **more) -> Problem:

@@ -350,6 +350,18 @@ class StartsInFolder(Protocol):
 
 
 @runtime_checkable
+class LooksAhead(Protocol):
+    """Runs programs, asks hosts and looks at files to say more of a job before it starts, and to look after jobs."""
+
+    def limited(self, *, asks: bool, trusts: bool) -> Backend:
+        """The same jobs, for a caller for whom less is done.
+
+        asks: programs are run and hosts asked, those of the place itself. trusts: and what a manifest names, which
+        otherwise is neither run nor looked at before the job starts.
+        """
+
+
+@runtime_checkable
 class Previews(Protocol):
     """Knows before a job runs what it would be given."""
 

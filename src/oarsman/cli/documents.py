@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -17,6 +18,8 @@ from oarsman.text import sentence
 if TYPE_CHECKING:
     from oarsman.service.models import JobView
 
+_CONTROL = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # what JSON leaves, and a terminal may obey
+
 
 def reference(key: str) -> str:
     """What `-o name` prints; every NAME argument takes it back."""
@@ -27,7 +30,8 @@ def emit(value: Any, form: str) -> None:
     if form == "json":
         import json
 
-        click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
+        said = json.dumps(plain(value), indent=2, ensure_ascii=False)
+        click.echo(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", said))
     else:
         import yaml
 

@@ -119,8 +119,8 @@ def _go(trust: Trust, asked: TrustArguments) -> int:
     asyncio.run(trust.look())
     _show_keys(trust, asked)
     _open_locked(trust, asked)
-    _show_left_out(trust, asked)
     plan = asyncio.run(trust.plan_undo() if asked.undo else trust.plan())
+    _show_left_out(trust, asked)
     _show_plan(trust, plan, asked)
     if asked.dry_run:
         if asked.output:

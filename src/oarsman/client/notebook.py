@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any, TypeVar
 
-from oarsman.manifest.problems import visible
 from oarsman.service.models import CauseView, HostView, JobSummary, JobView, QueueEntry, SweepPoint, SweepView
 from oarsman.text import units
+from oarsman.text.sentence import visible
 
 T = TypeVar("T")
 ROWS = 50  # of a long list that are shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -20,9 +21,11 @@ from oarsman.backends.base import Backend
 from oarsman.console import pages
 from oarsman.console.api import PREFIX, accounts, problems, routes
 from oarsman.console.console import Backends, Console
+from oarsman.console.security.connections import Connection, ConnectionLimits, Patience
 from oarsman.console.security.credentials import ClusterTokens
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.headers import security_headers
+from oarsman.console.security.proxies import is_proxy
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.settings import ConsoleSettings, is_loopback, refusal, tls_context
 from oarsman.errors import OarsmanError, UsageError
@@ -97,16 +100,50 @@ def front(console: Console) -> ASGIApp:
 class Server(uvicorn.Server):
     """Ends the streams before it waits for requests to end: they would go on for ever."""
 
-    def __init__(self, config: uvicorn.Config, console: Console, ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        console: Console,
+        ready: Callable[[], None],
+        limits: ConnectionLimits | None = None,
+    ) -> None:
         super().__init__(config)
         self._console = console
         self._ready = ready
+        self._limits = limits or ConnectionLimits()
+        self._patience = Patience(self._limits)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        """Listens by itself: uvicorn has no word for how long a handshake may take."""
+        await super().startup([])
+        handshake = self._limits.head_seconds if self.config.ssl else None
+        for sock in sockets or ():
+            self.servers.append(
+                await asyncio.get_running_loop().create_server(
+                    self._connection,
+                    sock=sock,
+                    ssl=self.config.ssl,
+                    ssl_handshake_timeout=handshake,
+                    backlog=self.config.backlog,
+                )
+            )
         if self.started:
             self._console.backends.begin()
             self._ready()
+
+    def _connection(self) -> Connection:
+        return Connection(
+            limits=self._limits,
+            is_proxy=partial(is_proxy, self._console.gate.site),
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:
+            self._patience.look(self.server_state.connections)
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Being told to end is not a failure: nothing is raised again afterwards. Told twice, nothing is waited for."""
@@ -165,12 +202,14 @@ def open_console(settings: ConsoleSettings, port: int) -> Console:
 def _backends(settings: ConsoleSettings) -> Backends:
     if settings.engine == "local":
         from oarsman.backends.local.backend import LocalBackend
+        from oarsman.engines.hosts.local import capacity
 
-        return Backends(lambda _: LocalBackend(settings.paths))
+        capacity.gpus()  # asked for now, and not by whoever only looks
+        return Backends(lambda _: LocalBackend(settings.paths, any_inventory=False))
     if settings.engine == "ssh":
         from oarsman.backends.ssh.backend import SshBackend
 
-        backend = SshBackend(settings.hosts, settings.paths)
+        backend = SshBackend(settings.hosts, settings.paths, any_inventory=False)
         shared().run(backend.check())
         return Backends(lambda _: backend)
     from oarsman.backends import open_kube

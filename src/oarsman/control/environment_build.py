@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +24,9 @@ from oarsman.engines.hosts.core import confine, linux, process
 from oarsman.engines.hosts.core.confinement import confinement
 from oarsman.errors import UserError
 from oarsman.job.confined import Confined, confined_by
+from oarsman.job.environment import joined
 from oarsman.store.environments import MPI, Contents, Result, last_error
+from oarsman.text.secrets import MASK, masked, secrets_in
 from oarsman.text.sentence import Text
 
 _ASK = "import platform; print(platform.python_version())"
@@ -93,7 +95,8 @@ def start(
 ) -> None:
     """Have it built. The lock goes with the builder, which is on its own when this returns."""
     contents.clear()
-    (contents.folder / "requirements.txt").write_text(requirements)
+    with open(os.open(contents.requirements, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(requirements)
     more = [MPI[mpi]] if mpi else []
     with contents.log.open("ab") as log:
         subprocess.run(
@@ -122,16 +125,19 @@ def main() -> None:
     except (BuildError, OSError, ValueError, UserError) as error:
         said = last_error(contents.log.read_text(errors="replace"))
         result = Result(ready=False, message=said or str(error), built_at=datetime.now(UTC).isoformat())
+    finally:
+        contents.requirements.unlink(missing_ok=True)  # there may be credentials in it
     contents.write_result(result)
 
 
 def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> Result:
-    requirements = contents.folder / "requirements.txt"
-    before = _before(tree, requirements, python)
+    before = _before(tree, contents.requirements, python)
     _run([python, "-m", "venv", str(tree)], contents.folder, before)
     own = str(tree / "bin" / "python")
-    if requirements.read_text().strip() or more:
-        _run([own, "-m", "pip", "install", *_QUIET_PIP, "-r", requirements.name, *more], contents.folder, before)
+    wanted = contents.requirements.read_text()
+    if wanted.strip() or more:
+        words = [own, "-m", "pip", "install", *_QUIET_PIP, "-r", contents.requirements.name, *more]
+        _run(words, contents.folder, before, secrets_in(joined(wanted)))
     version = _answer([own, "-c", _ASK], before).strip()
     listed = json.loads(_answer([own, "-m", "pip", "list", *_QUIET_PIP, "--format", "json"], before))
     if before and os.getuid() == 0:
@@ -155,7 +161,8 @@ def _before(tree: Path, requirements: Path, python: str) -> Sequence[str]:
     view = confinement(wanted, shown=[os.path.dirname(os.path.dirname(os.path.realpath(python)))])
     tree.mkdir()
     if view.uid >= 0:
-        os.chown(tree, view.uid, view.gid)
+        for path in (tree, requirements):
+            os.chown(path, view.uid, view.gid)
     return confine.words(
         view._replace(sealed=True, writable=[*view.writable, str(tree)], shown=[*view.shown, str(requirements)])
     )
@@ -163,15 +170,31 @@ def _before(tree: Path, requirements: Path, python: str) -> Sequence[str]:
 
 def _own(tree: Path) -> None:
     """Whoever built it changes it no more: others run in it, too."""
-    for folder, _, files in os.walk(tree):
-        for path in (folder, *(f"{folder}/{name}" for name in files)):
-            os.chown(path, 0, 0, follow_symlinks=False)
+    os.chown(tree, 0, 0)
+    for folder, folders, files in os.walk(tree):
+        for name in (*folders, *files):
+            os.chown(f"{folder}/{name}", 0, 0, follow_symlinks=False)
 
 
-def _run(words: Sequence[str], folder: Path, before: Sequence[str]) -> None:
+def _run(words: Sequence[str], folder: Path, before: Sequence[str], secrets_given: Collection[str] = ()) -> None:
+    """What it writes is the build log, which everybody may read. pip hides most credentials by itself; git does not."""
     shown = " ".join(words).replace(f"{folder}/", "")
-    print("$", shown, flush=True)  # noqa: T201 - this is the build log
-    code = subprocess.run([*before, *words], cwd=folder, env=_environment(), preexec_fn=_end_with_us).returncode
+    print("$", shown, flush=True)  # noqa: T201
+    hide = re.compile("|".join(map(re.escape, sorted(secrets_given, key=len, reverse=True))) or "(?!)")
+    with subprocess.Popen(
+        [*before, *words],
+        cwd=folder,
+        env=_environment(),
+        preexec_fn=_end_with_us,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process_:
+        assert process_.stdout is not None
+        for line in process_.stdout:
+            print(hide.sub(MASK, masked(line)), end="", flush=True)  # noqa: T201
+    code = process_.returncode
     if code != 0:
         raise BuildError(Text("{command} ended with {code}", command=" ".join(words[1:4]), code=code))
 

@@ -18,7 +18,7 @@ from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import process
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, Problem, RetryableError
 from oarsman.job.confined import Confined
-from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of
+from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of, without_secrets
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission
 from oarsman.portal import in_thread
@@ -119,7 +119,7 @@ class LocalEnvironments:
             named = NamedEnvironment(
                 name=wanted.name,
                 digest=digest,
-                wanted=asdict(wanted),
+                wanted=asdict(without_secrets(wanted)),
                 owner=before.owner if before is not None else owner or self._user(),
                 created_at=before.created_at if before is not None else datetime.now(UTC).isoformat(),
             )

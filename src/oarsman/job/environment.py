@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
+
+from oarsman.text.secrets import masked
 
 State = Literal["Waiting", "Building", "Ready", "Failed"]
 
@@ -28,8 +31,22 @@ class EnvironmentWanted:
     image: str | None = None  # on Kubernetes: the image of the jobs, which builds it
 
 
+def without_secrets(wanted: EnvironmentWanted) -> EnvironmentWanted:
+    """As it is kept and shown: everybody sees environments, and pip needs credentials only while it builds."""
+    whole = joined(wanted.requirements)
+    shown = masked(whole)
+    return wanted if shown == whole else replace(wanted, requirements=shown)
+
+
+def joined(requirements: str) -> str:
+    """As pip reads them: no secret hides behind the end of a line."""
+    return re.sub(r"\\\r?\n", "", requirements)
+
+
 def digest_of(wanted: EnvironmentWanted) -> str:
-    """Of what would be built: name and description do not matter, nor do empty lines."""
+    """Of what would be built: name and description do not matter, nor do empty lines, nor with whose credentials it is
+    fetched; those could be guessed by their digest."""
+    wanted = without_secrets(wanted)
     lines = [line.rstrip() for line in wanted.requirements.splitlines() if line.strip()]
     contents = json.dumps([lines, wanted.python, wanted.mpi, wanted.image])
     return hashlib.sha256(contents.encode()).hexdigest()[:32]

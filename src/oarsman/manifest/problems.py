@@ -13,12 +13,11 @@ from collections.abc import Iterable
 
 from oarsman.errors import Problem, did_you_mean
 from oarsman.text import sentence
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, visible
 
 Path = tuple[str | int, ...]
 
 _LINE_WIDTH = 100  # display cells of a source line that are shown
-_TAB = "    "
 _LONGEST_VALUE = 60  # characters of a user's value repeated in a message
 
 
@@ -33,13 +32,6 @@ def render(problem: Problem, *, error: str = "error:", hint: str = "hint:") -> s
     if problem.hint:
         lines.append(visible(f"    {hint} {problem.hint}"))
     return "\n".join(lines)
-
-
-def visible(text: str) -> str:
-    """The text with every character that could act on a terminal written as an escape."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_shown(c) for c in text)
 
 
 def quoted(value: object) -> str:
@@ -84,15 +76,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     lowered = {name.lower(): name for name in known}
     close = [word.lower()] if word.lower() in lowered else difflib.get_close_matches(word.lower()[:80], lowered)
     return did_you_mean(lowered[close[0]]) if close else None
-
-
-def _shown(c: str) -> str:
-    if c == "\t":
-        return _TAB
-    category = unicodedata.category(c)
-    if category[0] == "C" or category in ("Zl", "Zp"):
-        return f"\\x{ord(c):02x}" if ord(c) < 0x100 else f"\\u{ord(c):04x}"
-    return c
 
 
 def _cells(c: str) -> int:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from oarsman.backends.base import Backend
-from oarsman.errors import NotFoundError
+from oarsman.errors import NotFoundError, UsageError
 from oarsman.job.confined import confined_by
-from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted
+from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, digest_of, without_secrets
 from oarsman.service.job_index import if_there
 from oarsman.service.models import BuildLogView, EnvironmentSpec, EnvironmentView, Identity
 from oarsman.service.rights import Action, may, require
+from oarsman.text.secrets import MASK, masked
+from oarsman.text.sentence import Text
 
 
 class EnvironmentService:
@@ -35,13 +37,21 @@ class EnvironmentService:
     async def put_environment(self, wanted: EnvironmentSpec) -> EnvironmentView:
         """What is there already belongs to whoever made it."""
         require(self.identity, Action.CREATE)
-        environments = self._jobs.environments
+        environments, given = self._jobs.environments, EnvironmentWanted(**wanted.model_dump())
+        built = None
         with suppress(NotFoundError):
-            require(self.identity, Action.CHANGE, (await environments.get(wanted.name)).owner)
+            before = await environments.get(wanted.name)
+            require(self.identity, Action.CHANGE, before.owner)
+            built = digest_of(before.wanted) if before.state == "Ready" else None
+        starred = f"{MASK}@" in given.requirements or f"={MASK}" in given.requirements
+        if starred and built != digest_of(given):
+            raise UsageError(
+                Text("the credentials are hidden here, and not kept: {mask} is none", mask=MASK),
+                field="requirements",
+                hint=Text("write them again, or let pip find them where it runs (pip.conf, netrc)"),
+            )
         confined = confined_by(self._surroundings())  # what is built runs code of whoever wrote it
-        made = await environments.put(
-            EnvironmentWanted(**wanted.model_dump()), owner=self.identity.name, confined=confined
-        )
+        made = await environments.put(given, owner=self.identity.name, confined=confined)
         return await self._view(made)
 
     async def delete_environment(self, name: str) -> None:
@@ -51,13 +61,14 @@ class EnvironmentService:
 
     async def environment_log(self, name: str, after: int = 0) -> BuildLogView:
         require(self.identity, Action.LOOK)
-        return BuildLogView.of(await self._jobs.environments.log(name, after=after))
+        log = await self._jobs.environments.log(name, after=after)
+        return BuildLogView.of(replace(log, text=masked(log.text)))
 
     async def _view(self, record: EnvironmentRecord) -> EnvironmentView:
         return EnvironmentView(
-            spec=EnvironmentSpec(**asdict(record.wanted)),
+            spec=EnvironmentSpec(**asdict(without_secrets(record.wanted))),
             state=record.state,
-            message=record.message,
+            message=record.message if isinstance(record.message, Text) else masked(record.message),
             owner=record.owner,
             created=record.created_at,
             built=record.built_at,

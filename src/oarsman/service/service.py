@@ -9,18 +9,20 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oarsman import names
-from oarsman.backends.base import Backend, HasNamespaces, JobRecord, StartsInFolder, merged
-from oarsman.errors import ConflictError, NotFoundError, UsageError
+from oarsman.backends.base import Backend, HasNamespaces, JobRecord, LooksAhead, StartsInFolder, merged
+from oarsman.errors import ConflictError, NotFoundError, UsageError, UserError
 from oarsman.job.confined import passed
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
+from oarsman.manifest.convert import Conversion
 from oarsman.service import documents, listing, models, preview, views
 from oarsman.service.documents import for_another_run
 from oarsman.service.environments import EnvironmentService
@@ -31,6 +33,7 @@ from oarsman.service.output import OutputService
 from oarsman.service.preview import copies
 from oarsman.service.rights import Action, may, require
 from oarsman.service.sweeps import Sweeping, SweepService
+from oarsman.text.secrets import hidden
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
 
@@ -63,8 +66,11 @@ class JobService(OutputService, EnvironmentService, SweepService):
         progress: ProgressKept | None = None,
         sweeping: Sweeping | None = None,
     ) -> None:
-        self._jobs = jobs
         self.identity = identity
+        self._asks, self._trusts = may(identity, Action.CREATE), may(identity, Action.ADMINISTER)
+        if isinstance(jobs, LooksAhead) and not (self._asks and self._trusts):
+            jobs = jobs.limited(asks=self._asks, trusts=self._trusts)
+        self._jobs = jobs
         self._job_index = job_index
         self._accounts = accounts
         self._others = others
@@ -173,7 +179,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         if not query.documents:
             return page
         records = {row.key: known.get(row.key) or await if_there(self._seen(row.key)) for row in page.items}
-        there = {key: views.document(record) for key, record in records.items() if record is not None}
+        there = {key: views.document(self._shown(record)) for key, record in records.items() if record is not None}
         items = [row for row in page.items if row.key in there]
         return page.model_copy(update={"items": items, "documents": [there[row.key] for row in items]})
 
@@ -181,11 +187,17 @@ class JobService(OutputService, EnvironmentService, SweepService):
         return listing.facets(await self._rows(), self.sees, self._viewer)
 
     async def job(self, key: str) -> models.JobView:
-        return views.whole_job(await self._seen(key))
+        return await preview.apart(views.whole_job, self._shown(await self._seen(key)))
+
+    def _shown(self, record: JobRecord) -> JobRecord:
+        """Whoever may only look at a job sees no secrets in it."""
+        if may(self.identity, Action.CHANGE, record.owner):
+            return record
+        return replace(record, job=replace(record.job, document=hidden(record.job.document)))
 
     async def create(self, wanted: models.Create) -> models.JobView:
         require(self.identity, Action.CREATE)
-        document = preview.one_document(wanted)
+        document = await preview.apart(preview.one_document, wanted)
         there = await if_there(self._jobs.get(self._key_of(document))) if wanted.replace else None
         if there is not None and not may(self.identity, Action.CHANGE, there.owner):
             raise ConflictError(
@@ -221,7 +233,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
             replace=replace,
             owner=owner,
         )
-        return self._told(record)
+        return await self._told(record)
 
     def _surroundings(
         self, owner: str | None = None, asked: Mapping[str, str] | None = None, folder: Path | None = None
@@ -239,7 +251,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         return self._others.surroundings(owner, servers, asked)
 
     async def _chosen_folder(self, asked: str | None) -> Path:
-        if asked is None:
+        if asked is None or not self._asks:
             return self._folder or Path.cwd()
         if isinstance(self._jobs, StartsInFolder) and not await self._jobs.has_folder(asked):
             raise UsageError(
@@ -249,10 +261,10 @@ class JobService(OutputService, EnvironmentService, SweepService):
             )
         return Path(asked)
 
-    def _told(self, record: JobRecord) -> models.JobView:
+    async def _told(self, record: JobRecord) -> models.JobView:
         """The answer to a change; the job index learns of it, so that the list shown next is not older."""
         self._learn(record)
-        return views.whole_job(record)
+        return await preview.apart(views.whole_job, record)
 
     async def delete(self, key: str) -> None:
         await self._changing(key)
@@ -260,19 +272,19 @@ class JobService(OutputService, EnvironmentService, SweepService):
 
     async def scale(self, key: str, workers: int) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.scale(key, workers))
+        return await self._told(await self._jobs.scale(key, workers))
 
     async def suspend(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.suspend(key))
+        return await self._told(await self._jobs.suspend(key))
 
     async def resume(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.resume(key))
+        return await self._told(await self._jobs.resume(key))
 
     async def stop(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.stop(key))
+        return await self._told(await self._jobs.stop(key))
 
     async def rerun(self, key: str) -> models.JobView:
         record = await self._changing(key)
@@ -298,7 +310,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         folder = record.folder or await self._chosen_folder(None)
         if renamed is not None:
             metadata["name"] = renamed
-            job_from_document(document)
+            await preview.apart(job_from_document, document)
             return await self._submit(document, folder=folder)
         return await self._submit_under_free_name(document, record.job.name, folder)
 
@@ -338,20 +350,32 @@ class JobService(OutputService, EnvironmentService, SweepService):
         async with aclosing(self._jobs.watch(key)) as records:
             async for record in records:
                 if may(self.identity, Action.SEE, record.owner):
-                    yield views.whole_job(record, texts)
+                    yield await preview.apart(views.whole_job, self._shown(record), texts)
 
     # -- before it runs ------------------------------------------------------------------------------
     async def preview(self, wanted: models.Create) -> models.PreviewView:
         require(self.identity, Action.LOOK)
-        asks = self._viewer.name if self._viewer is not None else None
-        folder = self._chosen_folder(wanted.folder)
-        return await preview.preview(self._jobs, wanted, environment=self._surroundings(), folder=folder, asks=asks)
+        try:
+            environment = self._surroundings()
+        except UserError as error:  # the caller's jobs cannot be run here
+            return models.PreviewView(problems=[models.ProblemView(field="", message=error.message, hint=error.hint)])
+        return await preview.preview(
+            self._jobs,
+            wanted,
+            environment=environment,
+            folder=self._chosen_folder(wanted.folder),
+            owner=self._viewer.name if self._viewer is not None else None,
+            asks=self._asks,
+        )
 
     async def plan(self, wanted: models.Create) -> models.PlanView:
-        require(self.identity, Action.LOOK)
+        """With the variables of this machine and what is installed there: for those whose jobs get them."""
+        require(self.identity, Action.CREATE)
         folder = await self._chosen_folder(wanted.folder)
         environment = self._surroundings(None, wanted.environment, folder)
-        return models.PlanView.of(await preview.planned(self._jobs, preview.one_document(wanted), environment, folder))
+        document = await preview.apart(preview.one_document, wanted)
+        planned = await preview.planned(self._jobs, document, environment, folder, trusts=self._trusts)
+        return models.PlanView.of(planned)
 
     async def templates(self) -> Sequence[models.Template]:
         return documents.all_templates()
@@ -365,6 +389,10 @@ class JobService(OutputService, EnvironmentService, SweepService):
                 field="apiVersion",
                 hint=Text("one of {names}", names=", ".join(version.value for version in ApiVersion)),
             ) from None
-        job_from_document(document)
-        found = convert_manifest(to_yaml([document]), "document", target)
+
+        def convert() -> Conversion:
+            job_from_document(document)
+            return convert_manifest(to_yaml([document]), "document", target)
+
+        found = await preview.apart(convert)
         return models.Converted(manifest=found.text, losses=found.losses)

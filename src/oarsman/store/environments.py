@@ -75,6 +75,7 @@ class Contents:
         self.folder = folder
         self.log = folder / "build.log"
         self.builder = folder / "builder.json"
+        self.requirements = folder / "requirements.txt"  # while it is built
         self._result = folder / "result.json"
         self._lock = folder / "lock"
 
@@ -128,7 +129,7 @@ class Contents:
 
     def clear(self) -> None:
         """Before a build: what an earlier one left. For whoever holds the lock."""
-        for path in (self._result, self.builder, self.log, *self.folder.glob("*.new")):
+        for path in (self._result, self.builder, self.log, self.requirements, *self.folder.glob("*.new")):
             path.unlink(missing_ok=True)
         for tree in self.folder.glob("tree-*"):
             shutil.rmtree(tree, ignore_errors=True)

@@ -8,6 +8,7 @@ to be shown in another language later is written with `dump` and read with `load
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Self
@@ -126,3 +127,19 @@ def one_line(text: str) -> str:
 def _chain(parts: Iterable[str], template: str) -> str:
     backwards = list(parts)[::-1]
     return reduce(lambda rest, first: Text(template, first=first, rest=rest), backwards) if backwards else ""
+
+
+def visible(text: str) -> str:
+    """The text with every character that could act on a terminal written as an escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_shown(c) for c in text)
+
+
+def _shown(c: str) -> str:
+    if c == "\t":
+        return "    "
+    category = unicodedata.category(c)
+    if category[0] == "C" or category in ("Zl", "Zp"):
+        return f"\\x{ord(c):02x}" if ord(c) < 0x100 else f"\\u{ord(c):04x}"
+    return c

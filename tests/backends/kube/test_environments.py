@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from importlib import resources as files
@@ -88,6 +89,29 @@ def test_what_is_wanted_is_kept_and_built_by_a_job_of_its_image(jobs: KubeBacken
 
 
 @pytest.mark.usefixtures("claim")
+def test_credentials_are_in_a_secret_of_the_build_and_nowhere_else(jobs: KubeBackend) -> None:
+    wanted = replace(WANTED, requirements="--index-url https://me:s3cret$$x@packages.example/simple\nnumpy\n")
+    for _ in range(2):  # the second time over a secret that an earlier build has left
+        record = jobs.environments.put(wanted)
+        name = kept.build_name("torch", record.digest)
+        build = jobs.ask(lambda kube, name=name: kube.get(resources.JOBS, name, jobs.home))
+        secret = jobs.ask(lambda kube, name=name: kube.get(resources.SECRETS, name, jobs.home))
+        assert b64decode(secret["data"]["OARSMAN_REQUIREMENTS"]).decode() == wanted.requirements
+        assert [owner["uid"] for owner in secret["metadata"]["ownerReferences"]] == [build["metadata"]["uid"]]
+        maps = jobs.ask(lambda kube: kube.list(resources.CONFIG_MAPS, jobs.home))
+        assert "s3cret" not in f"{record} {build} {maps} {jobs.environments.get('torch')}"
+        (variable,) = [each for each in container_of(build)["env"] if each["name"] == "OARSMAN_REQUIREMENTS"]
+        assert variable["valueFrom"]["secretKeyRef"]["name"] == name
+        uid = build["metadata"]["uid"]
+        jobs.ask(lambda kube, name=name, uid=uid: kube.delete(resources.JOBS, name, jobs.home, uid=uid))
+
+
+def container_of(build: dict[str, Any]) -> dict[str, Any]:
+    (container,) = build["spec"]["template"]["spec"]["containers"]
+    return dict(container)
+
+
+@pytest.mark.usefixtures("claim")
 def test_where_nobody_may_be_root_the_build_is_somebody_else(jobs: KubeBackend) -> None:
     label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
     jobs.ask(lambda kube: kube.patch(resources.NAMESPACES, jobs.home, label))
@@ -115,6 +139,7 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
         ("Complete", "", {}, {}, "Ready", ""),
         ("Failed", "Failed", terminated(1, "a\nERROR: No such package\nhint\n"), {}, "Failed", "No such package"),
         ("Failed", "Failed", terminated(1, "one\ntwo\n\n"), {}, "Failed", "two"),
+        ("Failed", "Failed", terminated(1, "ERROR: https://a:b@c"), {}, "Failed", "https://****@c"),
         ("Failed", "Failed", terminated(137, "", reason="OOMKilled"), {}, "Failed", "the build ended with code 137"),
         ("Failed", "Failed", {}, {"reason": "Evicted", "message": "no disk"}, "Failed", "no disk"),
         ("Failed", "", {}, {}, "Failed", "Job has failed"),

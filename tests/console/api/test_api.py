@@ -64,6 +64,18 @@ def test_a_job_of_somebody_else_is_not_there(ask: Asking, what: str) -> None:
         assert ask("GET", f"/jobs/default/pi{what}", by="vera").status_code == 200
 
 
+def test_whoever_may_only_look_sees_no_secrets_in_a_job(ask: Asking) -> None:
+    document = a_document()
+    launcher = document["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    launcher["env"] = [{"name": "HF_TOKEN", "value": "s3cret"}, {"name": "http_proxy", "value": "http://me:s3cret@p"}]
+    launcher["command"] = ["mpirun", "-x", "AWS_SECRET_ACCESS_KEY=s3cret", "./pi"]
+    ask.jobs.add(document=document, metadata={"annotations": {"example.org/token": "s3cret"}}, status=SUCCEEDED)
+    for path in ("/jobs/default/pi", "/jobs?documents=true"):
+        hidden, whole = ask("GET", path, by="vera").text, [ask("GET", path, by=name).text for name in ("ada", "root")]
+        assert ("s3cret" in hidden, "****" in hidden) == (False, True), path
+        assert all("s3cret" in each for each in whole), path
+
+
 def test_hosts_and_the_queue_do_not_tell_a_user_about_others(ask: Asking) -> None:
     ask.jobs.add("mine", QUEUED)
     ask.jobs.add("theirs", QUEUED, owner="bob")

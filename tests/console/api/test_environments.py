@@ -40,6 +40,28 @@ def test_the_build_log_is_read_piece_by_piece(ask: Asking) -> None:
     assert read == text
 
 
+SECRET = "--index-url https://me:s3cret@packages.example/simple\nnumpy\n"
+
+
+def test_credentials_are_shown_to_nobody(ask: Asking) -> None:
+    made = ask("PUT", PATH, json=wanted(requirements=SECRET))
+    ask.jobs.environments.become("torch", "Failed", message="cannot read https://me:s3cret@packages.example/simple")
+    ask.jobs.environments.logs["torch"] = "fatal: https://me:s3cret@packages.example/simple\n"
+    said = [made.text, *(ask("GET", path, by=by).text for by in ("ada", "vera") for path in (PATH, "/environments"))]
+    said += [ask("GET", f"{PATH}/log", by="vera").text, str(ask.store.audit.page().items)]
+    assert [text for text in said if "s3cret" in text] == []
+    assert "https://****@packages.example" in said[1]
+
+
+def test_what_is_shown_in_place_of_credentials_is_not_taken_for_them(ask: Asking) -> None:
+    ask("PUT", PATH, json=wanted(requirements=SECRET))
+    ask.jobs.environments.become("torch", "Ready")
+    shown = ask("GET", PATH).json()["spec"]
+    assert ask("PUT", PATH, json={**shown, "description": "new"}).status_code == 200
+    refused = ask("PUT", PATH, json={**shown, "requirements": shown["requirements"] + "scipy\n"})
+    assert (refused.status_code, "write them again" in refused.text) == (400, True)
+
+
 @pytest.mark.parametrize(("by", "status"), [("vera", 403), ("bob", 403), ("", 401), ("ada", 200), ("root", 200)])
 def test_only_its_owner_or_an_admin_changes_one(ask: Asking, by: str, status: int) -> None:
     ask("PUT", PATH, json=wanted())

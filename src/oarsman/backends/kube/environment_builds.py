@@ -12,14 +12,17 @@ from typing import Any, Final
 from oarsman import names
 from oarsman.engines.kube import environments as kept
 from oarsman.engines.kube import views
-from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted
+from oarsman.engines.kube.client import PartialObject
+from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, without_secrets
 from oarsman.store.environments import MPI, last_error
+from oarsman.text.secrets import masked
 from oarsman.text.sentence import Text
 
 Document = dict[str, Any]
 
 BUILD: Final = "build"  # its container
 BUILDS: Final = "builds"  # in the ConfigMap: every digest that was ever built under this name
+_REQUIREMENTS: Final = "OARSMAN_REQUIREMENTS"
 _ANYBODY: Final = 65532  # where the namespace lets nobody be root, and the image does not say who else to be
 _CLEAR_UP: Final = """
 cd "$OARSMAN_PLACE" || exit 1
@@ -37,7 +40,7 @@ def config_map(wanted: EnvironmentWanted, digest: str, builds: Iterable[str], ow
             "annotations": {names.ANNOTATION_SUBMITTED_BY: owner},
         },
         "data": {
-            kept.SPEC: json.dumps(asdict(wanted)),
+            kept.SPEC: json.dumps(asdict(without_secrets(wanted))),
             kept.DIGEST: digest,
             BUILDS: " ".join(dict.fromkeys((*builds, digest))),
         },
@@ -46,14 +49,39 @@ def config_map(wanted: EnvironmentWanted, digest: str, builds: Iterable[str], ow
 
 def build_job(wanted: EnvironmentWanted, digest: str, *, restricted: bool) -> Document:
     script = (resources.files("oarsman.backends.kube") / "environment_build.sh").read_text()
-    requirements = "\n".join([wanted.requirements, *([MPI[wanted.mpi]] if wanted.mpi else [])])
     variables = {
         "OARSMAN_DIGEST": digest,
         "OARSMAN_PYTHON": wanted.python or "",
-        "OARSMAN_REQUIREMENTS": requirements,
+        _REQUIREMENTS: _requirements(wanted),
     }
-    labels = {kept.LABEL: wanted.name}
-    return _job(kept.build_name(wanted.name, digest), labels, wanted.image or "", script, variables, restricted)
+    labels, name = {kept.LABEL: wanted.name}, kept.build_name(wanted.name, digest)
+    job = _job(name, labels, wanted.image or "", script, variables, restricted)
+    if wanted != without_secrets(wanted):
+        given = job["spec"]["template"]["spec"]["containers"][0]["env"][-1]
+        del given["value"]
+        given["valueFrom"] = {"secretKeyRef": {"name": name, "key": _REQUIREMENTS}}
+    return job
+
+
+def build_secret(wanted: EnvironmentWanted, job: PartialObject) -> Document | None:
+    """What the build alone is to read, where there are credentials in it; it goes with its Job."""
+    if wanted == without_secrets(wanted):
+        return None
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job.metadata.name, "uid": job.metadata.uid}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": job.metadata.name,
+            "labels": {kept.LABEL: wanted.name},
+            "ownerReferences": [owner],
+        },
+        "stringData": {_REQUIREMENTS: _requirements(wanted)},
+    }
+
+
+def _requirements(wanted: EnvironmentWanted) -> str:
+    return "\n".join([wanted.requirements, *([MPI[wanted.mpi]] if wanted.mpi else [])])
 
 
 def clearing_job(digests: Iterable[str], image: str, *, restricted: bool) -> Document:
@@ -163,7 +191,7 @@ def result_of(digest: str, build: views.BatchJob | None, pod: views.Pod | None) 
 def _why_failed(build: views.BatchJob | None, pod: views.Pod | None, last: views.Terminated | None) -> str:
     """What the build said last; the Job's own words where no container ran."""
     if last is not None and (said := last_error(last.message)):
-        return said
+        return masked(said)
     if last is not None:
         what = Text("the build ended with code {code}", code=last.exit_code)
         return Text("{what} ({why})", what=what, why=last.reason) if last.reason else what

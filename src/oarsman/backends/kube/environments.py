@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import builtins
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
-from typing import Final
+from typing import Any, Final
 
 from oarsman import names
 from oarsman.backends.base import current_user
@@ -176,7 +176,9 @@ class KubeEnvironments:
         name = body["metadata"]["name"]
         for _ in range(_TRIES):
             with suppress(AlreadyExists):
-                await kube.create(resources.JOBS, body, self._namespace)
+                made = await kube.create(resources.JOBS, body, self._namespace, view=PartialObject)
+                if (secret := builder.build_secret(wanted, made)) is not None:
+                    await self._hand_over(kube, secret, made)
                 return
             with suppress(NotFound):
                 found = await kube.get(resources.JOBS, name, self._namespace, view=views.BatchJob)
@@ -185,6 +187,24 @@ class KubeEnvironments:
                 await kube.delete(resources.JOBS, name, self._namespace, uid=found.metadata.uid)
             await asyncio.sleep(_PAUSE)
         raise RetryableError(Text("the failed build {name} does not go away", name=name))
+
+    async def _hand_over(self, kube: Kube, secret: Mapping[str, Any], build: PartialObject) -> None:
+        """The pod waits for it. One of an earlier build may still be on its way out."""
+        name, uid = build.metadata.name, build.metadata.uid
+        try:
+            for _ in range(_TRIES):
+                with suppress(AlreadyExists):
+                    await kube.create(resources.SECRETS, secret, self._namespace)
+                    return
+                with suppress(NotFound):
+                    old = await kube.get(resources.SECRETS, name, self._namespace, view=PartialObject)
+                    await kube.delete(resources.SECRETS, name, self._namespace, uid=old.metadata.uid)
+                await asyncio.sleep(_PAUSE)
+            raise RetryableError(Text("the secret {name} of an earlier build does not go away", name=name))
+        except BaseException:
+            with suppress(ApiError):
+                await kube.delete(resources.JOBS, name, self._namespace, uid=uid)  # it would wait for ever
+            raise
 
     async def delete(self, name: str) -> None:
         async with self._asking() as kube:

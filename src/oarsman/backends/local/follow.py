@@ -269,6 +269,22 @@ class LocalChanges:
 
 
 Listening = Callable[..., AbstractAsyncContextManager[Listener]]
+
+
+class SharedChanges:
+    """One LocalChanges for all who listen in the same event loop, also to copies of a backend."""
+
+    def __init__(self, paths: Paths, unfinished: Callable[[], bool]) -> None:
+        self._paths, self._unfinished = paths, unfinished
+        self._changes: LocalChanges | None = None
+
+    def __call__(self, folder: Path | None = None) -> AbstractAsyncContextManager[Listener]:
+        changes = self._changes
+        if changes is None or not changes.open or changes.loop is not asyncio.get_running_loop():
+            changes = self._changes = LocalChanges(self._paths, self._unfinished)
+        return changes.listening(folder)
+
+
 Read = Callable[[StoredJob], JobRecord]
 
 

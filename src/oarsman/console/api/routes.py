@@ -159,7 +159,8 @@ async def _stream(context: RequestContext, name: str, given: Arguments, place: s
         return context.stream(streams.one_job(service, backend.job_index, given["key"]))
     key, only, after = given["key"], given["only"], place or given["after"]
     await service.log(key, only, after=after, limit=1)
-    return context.stream(backend.followers.follow(key, replace(views.log_query(only), live=True), after))
+    followed = backend.followers.follow(key, replace(views.log_query(only), live=True), after)
+    return context.stream(context.console.streams.of_log(followed, context.caller.counted_as))
 
 
 async def _download_log(context: RequestContext, key: str, only: LogFilter) -> Response:

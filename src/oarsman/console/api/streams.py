@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
@@ -43,6 +43,7 @@ _EVENTS_AT_ONCE = 200  # in one block: a reset of ten thousand jobs must not hol
 _LINES_AT_ONCE = 1000  # that somebody who catches up reads at a time
 _AHEAD = 32  # pages kept for one who is slow; older ones they read themselves
 _MOST_FOLLOWED = 512  # logs read at the same time: each has files open
+_MOST_OF_ONE = 64  # for one person, or one address
 
 Events = AsyncGenerator[bytes, None]  # blocks of whole events
 
@@ -58,10 +59,26 @@ class Streams:
 
     def __init__(self) -> None:
         self._open: set[asyncio.Task[None]] = set()
+        self._logs: Counter[str] = Counter()  # that are followed, by who does
         self.stopping = False
 
     def __len__(self) -> int:
         return len(self._open)
+
+    async def of_log(self, events: Events, who: Collection[str]) -> Events:
+        """`who`: those of whose share it is, whatever backend it comes from."""
+        if any(self._logs[each] >= _MOST_OF_ONE for each in who):
+            raise RetryableError(
+                Text("you follow {count} logs already, as many as one may at the same time", count=_MOST_OF_ONE),
+                hint=Text("end some of them, or try again later"),
+            )
+        self._logs.update(who)
+        try:
+            async with aclosing(events):
+                async for block in events:
+                    yield block
+        finally:
+            self._logs -= Counter(who)  # who follows none is forgotten
 
     async def ended(self, work: asyncio.Task[None]) -> None:
         self._open.add(work)

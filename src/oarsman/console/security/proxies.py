@@ -31,8 +31,7 @@ _ENCRYPTED = {"http": "https", "ws": "wss"}
 def seen_through(scope: Scope, site: Site) -> Scope:
     """The request as it was sent to the proxy: with the client's address, and the scheme that the client used."""
     client, scheme = scope.get("client"), scope.get("scheme", "http")
-    peer = _address(client[0]) if client else None
-    if client and peer is not None and _is_one_of(site.trusted_proxies, peer):
+    if client and is_proxy(site, client[0]):
         headers = Headers(scope=scope)
         found = _client(_listed(headers, "x-forwarded-for"), site.trusted_proxies)
         protocols = _listed(headers, "x-forwarded-proto")
@@ -45,6 +44,11 @@ def seen_through(scope: Scope, site: Site) -> Scope:
 def _listed(headers: Headers, name: str) -> list[str]:
     """Several lines are one list."""
     return [value.strip() for line in headers.getlist(name) for value in line.split(",")]
+
+
+def is_proxy(site: Site, address: str) -> bool:
+    found = _address(address)
+    return found is not None and _is_one_of(site.trusted_proxies, found)
 
 
 def _client(claimed: list[str], trusted: Iterable[Network]) -> Address | None:

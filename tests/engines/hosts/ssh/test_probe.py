@@ -13,13 +13,16 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from ssh_hosts import Host, Rack
 
 from oarsman.engines.hosts.ssh import probe
 from oarsman.engines.hosts.ssh.client import Ssh
+from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.errors import RetryableError
@@ -336,6 +339,55 @@ end\tcomplete
 def test_addresses_carry_what_is_known_of_their_interface(lines: str, shown: tuple[object, ...]) -> None:
     (own,) = probe.parse(LINES.format(lines)).addresses
     assert (own.interface, own.prefix, own.up, own.point_to_point, own.default_route, own.speed) == shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "address\teth0\t2001:db8::1%x slots=99 $(id)/64",
+        "local\t::1%$(id)",
+        "address\teth0\t10.0.0.1,10.0.0.2/24",
+    ],
+)
+def test_an_address_that_would_mean_more_in_a_hostfile_is_none(line: str) -> None:
+    assert probe.parse(LINES.format(line)).addresses == ()
+
+
+def test_an_interface_that_would_be_several_to_an_mpi_is_not_known_by_its_name() -> None:
+    (own,) = probe.parse(LINES.format("address\teth0,lo\t10.0.0.1/24")).addresses
+    assert own.interface == ""
+
+
+@pytest.mark.parametrize(
+    ("instead_of", "said"),
+    [
+        ("load\t0.25", "load\tnan"),
+        ("load\t0.25", "load\tinf"),
+        ("clock\t1700000000", "clock\t1e999"),
+        ("processors\t8", "processors\t-8"),
+        ("processors\t8", "processors\t99999999999"),
+        ("memory\t1000", "memory\t-1"),
+        ("reached\t::ffff:10.0.0.1", "reached\t10.6.6.6,*"),
+    ],
+)
+def test_what_no_host_can_be_is_not_believed(instead_of: str, said: str) -> None:
+    with pytest.raises(RetryableError, match="make no sense"):
+        probe.parse(LINES.format("").replace(instead_of, said))
+
+
+def test_nothing_that_a_host_says_about_itself_moves_a_cursor() -> None:
+    said = probe.parse(LINES.format("gpu\t\x1b[2JA100\x9b").replace("hostname\tn1", "hostname\tn1\x1b]0;root"))
+    assert (said.gpus, said.hostname) == (("\\x1b[2JA100\\x9b",), "n1\\x1b]0;root")
+
+
+def test_no_machine_takes_the_name_of_another_by_calling_itself_so() -> None:
+    own = probe.parse(LINES.format(""))
+    job = SimpleNamespace(
+        machines={"node1": ["job-worker-0"], "node2": ["job-worker-1"]},
+        facts={"node1": own, "node2": replace(own, hostname="node1")},
+        networks=SimpleNamespace(ends={name: SimpleNamespace(address=f"{name}.ip") for name in ("node1", "node2")}),
+    )
+    assert SshHostSpecs._aliases(job)["node1"] == "job-worker-0"  # type: ignore[arg-type]
 
 
 def test_what_was_not_said_is_unknown_and_not_nothing() -> None:

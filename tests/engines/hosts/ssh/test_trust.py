@@ -164,6 +164,73 @@ def by_place(changes: list[dict[str, str]]) -> list[tuple[str, ...]]:
     return sorted(tuple(str(value) for value in change.values()) for change in changes)
 
 
+def test_a_key_between_hosts_opens_them_for_commands_alone_and_from_its_own_host(start: Start) -> None:
+    assert start.trust("--yes").exit_code == 0
+    node1, node2 = start.hosts
+    public = node1.path("/home/rower/.ssh/id_oarsman.pub").read_text().split()[1]
+    admitted = node2.path("/home/rower/.ssh/authorized_keys").read_text().splitlines()
+    line = next(line for line in admitted if public in line)
+    assert line.startswith(f'restrict,from="{node1.address}" ssh-ed25519 ')
+    stolen = start.home / "stolen"
+    stolen.write_text(node1.path("/home/rower/.ssh/id_oarsman").read_text())
+    stolen.chmod(0o600)
+    options = [f"UserKnownHostsFile={start.folder / 'known_hosts'}", "BatchMode=yes", f"IdentityFile={stolen}"]
+    command = ["/usr/bin/ssh", "-F", "/dev/null", *(word for option in options for word in ("-o", option))]
+    command += ["-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none", f"rower@{node2.address}", "true"]
+    used = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert "Permission denied" in used.stderr
+    forwarding = f"ssh -o BatchMode=yes -o ExitOnForwardFailure=yes -R 0:127.0.0.1:22 {node2.name} hostname"
+    assert "forwarding failed" in node1.sh(f"su rower -c '{forwarding}' 2>&1 || true")
+    no_terminal = f"ssh -tt -o BatchMode=yes {node2.name} tty"
+    assert "/dev/pts" not in node1.sh(f"su rower -c '{no_terminal}' 2>&1 || true")
+
+
+@pytest.mark.mpi
+def test_a_plain_mpirun_between_the_hosts_still_works(start: Start) -> None:
+    assert start.trust("--yes").exit_code == 0
+    interfaces = "--mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0"
+    mpirun = f"TMPDIR=/tmp mpirun {interfaces} --host node1,node2 -n 2 hostname"
+    assert sorted(start.hosts[0].sh(f"su rower -c '{mpirun}'").split()) == ["node1", "node2"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "odd"),
+    [
+        ("SSH_CONNECTION='10.0.0.9 5 10.6.6.6,* 22'", "10.6.6.6,*"),
+        ("SSH_CONNECTION='10.0.0.9 5 10.0.0.1 22,*'", "22,*"),
+        ("PATH=/var/tmp/lies:$PATH", "rower *"),
+    ],
+)
+def test_what_a_host_calls_itself_gets_into_no_file_if_it_would_mean_more_there(
+    start: Start, variable: str, odd: str
+) -> None:
+    node1, node2 = start.hosts
+    node2.write("/var/tmp/lies/id", "#!/bin/sh\necho 'rower *'\n", mode=0o755)
+    node2.write("/var/tmp/liar", f'#!/bin/sh\n{variable}; export SSH_CONNECTION PATH\nexec /bin/sh "$@"\n', mode=0o755)
+    before = files(node1.path("/home/rower/.ssh"))
+    with node2.faults.login_shell("/var/tmp/liar"):
+        done = start.trust("--yes")
+    assert done.exit_code == 1
+    assert odd in done.stdout
+    assert "node2: it cannot be called what it calls itself" in done.stdout
+    assert "*" not in "".join(
+        node1.path(f"/home/rower/.ssh/{name}").read_text() for name in ("known_hosts", "config", "authorized_keys")
+    )
+    assert before == {}
+
+
+def test_a_host_that_claims_the_address_of_another_does_not_get_its_name(start: Start) -> None:
+    node1, node2 = start.hosts
+    lie = f"SSH_CONNECTION='10.0.0.9 5 {node1.address} 22'; export SSH_CONNECTION"
+    node2.write("/var/tmp/liar", f'#!/bin/sh\n{lie}\nexec /bin/sh "$@"\n', mode=0o755)
+    start.inventory.write_text(f"- {{name: node1, address: {node1.address}}}\n- node2\n")
+    with node2.faults.login_shell("/var/tmp/liar"):
+        done = start.trust("--yes")
+    assert done.exit_code == 1
+    assert f"node2: it calls itself {node1.address}, as node1 does" in done.stdout
+    assert node2.public_key.split()[1] not in node1.path("/home/rower/.ssh/known_hosts").read_text()
+
+
 def test_a_second_run_changes_no_byte(start: Start) -> None:
     assert start.trust("--yes").exit_code == 0
     before = all_files(start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from oarsman.engines.hosts.ssh.trust.files import (
     PublicKey,
-    admits,
+    admit,
     best,
     known,
     marks,
@@ -130,10 +131,59 @@ def test_fingerprints_are_those_of_ssh_keygen(tmp_path: Path) -> None:
     assert shown.split()[1] == OLD.fingerprint
 
 
+BOUND = f'restrict,from="10.0.0.1" {OLD} node1'
+
+
 def test_a_key_that_is_commented_out_does_not_count() -> None:
-    assert admits(f'from="10.0.0.1" {OLD} me\n'.encode(), OLD)
-    assert not admits(f"# {OLD}\n".encode(), OLD)
-    assert not admits(None, OLD)
+    assert admit(f'from="10.0.0.1" {OLD} me\n'.encode(), [], [BOUND], "id")[1] == 0
+    assert admit(f"# {OLD}\n".encode(), [], [BOUND], "id")[1] == 1
+    assert admit(None, [], [BOUND], "id") == (f"{BOUND} oarsman-trust:id:created\n".encode(), 1, 0)
+
+
+def test_a_line_of_ours_says_the_addresses_that_the_host_has_now() -> None:
+    first, _, _ = admit(None, [], [BOUND], "id")
+    assert admit(first, [], [BOUND], "id") == (first, 0, 0)
+    moved = BOUND.replace("10.0.0.1", "10.0.0.2")
+    changed = admit(first, [], [moved], "id")
+    assert changed == (f"{moved} oarsman-trust:id:created\n".encode(), 0, 1)
+    assert without_lines(changed[0], "id") == (None, 1)
+
+
+def test_each_trust_has_lines_of_its_own_for_the_same_key() -> None:
+    both, added, _ = admit(admit(None, [], [BOUND], "one")[0], [], [BOUND], "two")
+    assert added == 1
+    assert without_lines(both, "one")[0] == f"{BOUND} oarsman-trust:two\n".encode()
+
+
+def test_a_key_that_opens_the_host_from_here_is_not_bound_even_if_it_is_that_of_a_host() -> None:
+    free = f"{OLD} me"
+    text, added, _ = admit(None, [free], [BOUND], "id")
+    assert (text, added) == (f"{free} oarsman-trust:id:created\n".encode(), 1)
+    assert admit(text, [], [BOUND], "id") == (text, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'environment="x AAAAC3",cert-authority {OLD}',
+        f'command="x AAAA {OLD.blob}" {OLD}',
+        f"cert-authority {OLD}",
+        f"@cert-authority * {OLD}",
+        f"ssh-rsa {OLD.blob}",
+        f"ssh-ed25519 {OLD.blob[:-4]}*,x=",
+        "ssh-ed25519 AAAA",
+        "ssh-ed25519-cert-v01@openssh.com AAAAIHNzaC1lZDI1NTE5LWNlcnQtdjAxQG9wZW5zc2guY29t",
+        "",
+    ],
+)
+def test_what_only_looks_like_a_key_is_none(line: str) -> None:
+    assert PublicKey.read(line) is None
+
+
+def test_kinds_of_keys_that_nobody_here_has_heard_of_are_keys() -> None:
+    kind = b"sk-ssh-ed25519@openssh.com"
+    blob = base64.b64encode(len(kind).to_bytes(4) + kind + b"rest").decode()
+    assert PublicKey.read(f"{kind.decode()} {blob} a comment") == PublicKey(kind.decode(), blob)
 
 
 def test_the_best_kind_of_key_is_pinned() -> None:

@@ -126,6 +126,10 @@ def not_there(path: str, found: Iterable[FoundMpi]) -> str:
     return Text("there is no MPI at {path}; what was found instead: {there}", path=path, there=there)
 
 
+def not_looked_for(path: str) -> str:
+    return Text("which MPI is at {path} is found out when the job starts", path=path)
+
+
 def explain_absence(job: Job, environment: Mapping[str, str]) -> str:
     if job.mpi_path:
         return not_there(job.mpi_path, find_all(environment, confinement.before(environment)))

@@ -36,8 +36,10 @@ _FOREIGN = re.compile(
 )
 
 
-def all_refusals(job: Job, *, folder: Path, separation: Separation, environment: Mapping[str, str]) -> Iterator[str]:
-    """What of this job cannot be honoured on this machine."""
+def all_refusals(
+    job: Job, *, folder: Path, separation: Separation, environment: Mapping[str, str], looks: bool = True
+) -> Iterator[str]:
+    """What of this job cannot be honoured on this machine. looks: whether what it names is there counts, too."""
     if unconfined := confinement.refusal(environment, separation):
         yield unconfined
     confined = confined_by(environment) is not None
@@ -62,15 +64,15 @@ def all_refusals(job: Job, *, folder: Path, separation: Separation, environment:
                 yield _about(f"{main}.env[{variable.name}]", why)
         if container.env_from:
             yield _about(f"{main}.envFrom", Text("exists on Kubernetes only; give the variables under env"))
-        if container.working_dir and not (folder / container.working_dir).is_dir():
+        if looks and container.working_dir and not (folder / container.working_dir).is_dir():
             why = Text("{path} is not a folder on this machine", path=container.working_dir)
             yield _about(f"{main}.workingDir", why)
         for mount in container.mounts:
-            yield from _mount_refusals(role, mount, where, separation, confined=confined)
+            yield from _mount_refusals(role, mount, where, separation, looks=looks, confined=confined)
 
 
 def _mount_refusals(
-    role: Role, mount: VolumeMount, where: str, separation: Separation, *, confined: bool
+    role: Role, mount: VolumeMount, where: str, separation: Separation, *, looks: bool, confined: bool
 ) -> Iterator[str]:
     volume = next((v for v in role.volumes if v.name == mount.name), None)
     field = f"{where}.volumes[{mount.name}]"
@@ -85,13 +87,13 @@ def _mount_refusals(
         why = Text("through this server a folder of the machine has its own name, and a volume is mounted as a whole")
         yield _about(field, why)
         return
-    if volume.kind == "hostPath" and not _is_made(volume) and not os.path.exists(volume.host_path or ""):
+    if looks and volume.kind == "hostPath" and not _is_made(volume) and not os.path.exists(volume.host_path or ""):
         yield _about(field, Text("{path} does not exist on this machine", path=volume.host_path))
     if own_name:
         return  # a folder of the machine, wanted under its own name: it can be had without a mount too
     if not separation.mounts:
         yield _about(field, Text("this machine allows no private mounts ({why})", why=separation.trouble))
-    if not os.path.exists(mount.mount_path):
+    if looks and not os.path.exists(mount.mount_path):
         template = Text("the mount point {path} does not exist on this machine; create it or choose another")
         yield _about(field, Text(template, path=mount.mount_path))
 

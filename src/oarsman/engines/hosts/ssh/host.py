@@ -29,7 +29,7 @@ from oarsman.engines.hosts.ssh import connection, scripts
 from oarsman.engines.hosts.ssh.connection import Connection, RemoteCommands, RemoteRanks, exit_told
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import trouble
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, visible
 
 _END_SLACK = 5.0  # a machine that does not confirm its end is left to its own watchdog
 _FOLLOW_SECONDS, _FOLLOW_STEP = 5.0, 0.03
@@ -164,6 +164,8 @@ class RemoteHost(Host[SshCommand]):
 
     # -- what the machine says -----------------------------------------------------------------------------
     def _is_up(self, port: str) -> None:
+        if not port.isdecimal():
+            return
         self.up, self.port, self.up_by = True, port, None
         self._tell(messages.Up())
         self._take_files()
@@ -178,7 +180,7 @@ class RemoteHost(Host[SshCommand]):
 
     def _has_trouble(self, words: str) -> None:
         """Without its files a launcher would wait for ever."""
-        self._tell(messages.InTrouble(Text("{host}: {why}", host=self.spec.machine, why=words)))
+        self._tell(messages.InTrouble(Text("{host}: {why}", host=self.spec.machine, why=visible(words))))
         self._end_now()
 
     def _used(self, figures: str) -> None:

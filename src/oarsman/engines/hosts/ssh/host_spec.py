@@ -154,11 +154,11 @@ class SshHostSpecs(HostSpecs):
 
     def _aliases(self) -> dict[str, str]:
         """Whatever a launcher may call a machine, and the member that answers there."""
-        known: dict[str, str] = {}
+        leads = {machine: members[0] for machine, members in self.machines.items()}
+        known = {self.facts[machine].hostname: lead for machine, lead in leads.items()}
+        # What machines call themselves comes first, so that none takes the name of another.
         for machine, members in self.machines.items():
-            lead = members[0]
-            known |= dict.fromkeys((self.facts[machine].hostname, machine, self.networks.ends[machine].address), lead)
-            known |= dict.fromkeys(members, lead)
+            known |= dict.fromkeys((machine, self.networks.ends[machine].address, *members), leads[machine])
         return known
 
     def _launched(self, argv: list[str]) -> list[str]:

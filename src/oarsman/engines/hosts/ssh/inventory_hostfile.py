@@ -44,6 +44,16 @@ def host(text: str) -> str:
     raise Unfit(Text("{given} is neither a host name nor an IPv6 address", given=quoted(text)), hint)
 
 
+def address(text: str) -> str:
+    """One that a machine can have. A scope (%eth0) may be any text, and means nothing to others."""
+    with suppress(ValueError):
+        found = ipaddress.ip_address(text if "%" not in text else "")
+        found = getattr(found, "ipv4_mapped", None) or found
+        if not (found.is_unspecified or found.is_multicast):
+            return str(found)
+    raise Unfit(Text("{given} is not an IP address", given=quoted(text)))
+
+
 def user(text: str) -> str:
     return _plain(text, Text("a user name"))
 

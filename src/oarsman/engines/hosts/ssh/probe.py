@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,17 +13,20 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi, read_version
+from oarsman.engines.hosts.ssh import inventory_hostfile as words
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.interfaces import Address
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.errors import RetryableError
 from oarsman.job.mpi import Family
-from oarsman.text.sentence import Text
+from oarsman.manifest.problems import quoted
+from oarsman.text.sentence import Text, visible
 
 PROTOCOL = "1"
 _LEAST_ROOM = 1 << 20  # bytes
 PATIENCE = 2  # seconds; a busy host may be given more
 _UP, _LOOPBACK, _POINT_TO_POINT = 0x1, 0x8, 0x10  # of the kernel's interface flags
+_INTERFACE = re.compile(r"[\w.:-]{1,15}", re.ASCII)  # MPIs are told them, several between commas
 _Lines = Mapping[str, Sequence[Sequence[str]]]
 
 
@@ -115,11 +119,11 @@ def parse(text: str) -> HostFacts:
             home=one("home"),
             system=system,
             architecture=architecture,
-            processors=int(one("processors") or 1),
+            processors=words.number(one("processors") or "1", Text("a number of processors"), 1, words.MOST_SLOTS),
             memory=_kibibytes(memory) or 0,
             memory_available=_kibibytes(available) or 0,
-            load=float(one("load") or 0),
-            clock=float(one("clock")),
+            load=_number(one("load") or "0"),
+            clock=_number(one("clock")),
             gpus=tuple(line[0] for line in lines["gpu"]),
             path=one("path"),
             login_path=one("login") or None,
@@ -129,7 +133,7 @@ def parse(text: str) -> HostFacts:
             folder_free=_kibibytes(free),
             temporary_free=_kibibytes(one("temporary")),
             addresses=_addresses(lines),
-            reached=one("reached").removeprefix("::ffff:"),
+            reached=words.address(one("reached")) if one("reached") and "%" not in one("reached") else "",
             rdma=tuple(line[0] for line in lines["rdma"]),
             complete=one("end") == "complete",
         )
@@ -139,7 +143,7 @@ def parse(text: str) -> HostFacts:
 
 def _lines(text: str) -> _Lines:
     """By key, from our first line on: what a shell's start-up files print comes before it."""
-    rows = [line.rstrip("\r").split("\t") for line in text.splitlines()]
+    rows = [[visible(word) for word in line.split("\t")] for line in text.splitlines()]
     start = next((number for number, row in enumerate(rows) if row[0] == "oarsman-probe" and len(row) == 2), None)
     if start is None:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "")
@@ -160,7 +164,13 @@ def _lines(text: str) -> _Lines:
 
 
 def _kibibytes(text: str) -> int | None:
-    return int(text) * 1024 if text else None
+    return words.number(text, Text("an amount of memory"), 0, 1 << 50) * 1024 if text else None
+
+
+def _number(text: str) -> float:
+    if re.fullmatch(r"[0-9.]{1,30}", text):  # neither nan nor inf, which no JSON can say
+        return float(text)
+    raise ValueError(quoted(text))
 
 
 def _mpis(lines: _Lines) -> tuple[HostMpi, ...]:
@@ -201,14 +211,14 @@ def _addresses(lines: _Lines) -> tuple[Address, ...]:
     addresses = []
     for name, text in dict.fromkeys(stated or _from_kernel(lines)):
         try:
-            own = ipaddress.ip_interface(text)
+            own = ipaddress.ip_interface(text if "%" not in text else "")  # a scope could be any text
         except ValueError:
             continue  # what a later ip may print
         flags, speed = [*links.get(name, ()), "", ""][:2]
         up, loopback, point_to_point = _flags(flags)
         addresses.append(
             Address(
-                interface=name,
+                interface=name if _INTERFACE.fullmatch(name) else "",
                 address=str(own.ip),
                 prefix=own.network.prefixlen,
                 up=up,

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 
 from oarsman.engines.hosts.ssh.inventory import SshHost
-from oarsman.text.sentence import Text, sentences
+from oarsman.text.sentence import Text, sentences, visible
 
 NOT_STARTED = -1000  # in place of an exit code: there is no ssh to run
 TIMED_OUT = -1001  # in place of an exit code: ssh was ended because it took too long
@@ -62,7 +62,8 @@ class _Endpoint:
 
 
 def last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    """Of what a host said, for people: nothing in it moves their cursor."""
+    return next((visible(line.strip()) for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def without_name(message: str) -> str:
@@ -132,8 +133,9 @@ def _sentence(kind: str, place: _Endpoint) -> tuple[str, str]:
 
 def _key_changed(place: _Endpoint) -> tuple[str, str]:
     file = re.search(r"Offending (?:\S+ )?key in ((\S+):\d+|\S+)", place.text)  # if ssh says none, it is the user's own
-    if stated := re.search(r"ssh-keygen -f .* -R .*", place.text):
-        forget = stated[0]
+    if stated := re.search(r"""ssh-keygen -f (["']?)(.+?)\1 -R (["']?)(\S+?)\3\s*$""", place.text, re.MULTILINE):
+        # Put together anew: a host that told us what its own ssh said could have written more behind it.
+        forget = shlex.join(["ssh-keygen", "-f", stated[2], "-R", stated[4]])
     else:
         named = f"[{place.host.target}]:{place.port}" if place.port != "22" else place.host.target
         said = re.search(r"[Hh]ost key for (\S+) has changed", place.text)
@@ -175,6 +177,8 @@ def trouble(host: SshHost, code: int, stderr: str, *, typed: str = "", config: s
 
     `typed`: the command line that would go the same way; `config`: the ssh configuration that is used.
     """
+    if not isinstance(stderr, Text):
+        stderr = "\n".join(map(visible, stderr.splitlines()))
     place = _Endpoint(host, stderr, typed, config)
     try_it = Text("try '{words}'", words=place.words)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trust import files
@@ -77,24 +78,21 @@ def _is_this_machine(name: str) -> bool:
         return name == "localhost"
 
 
-def on_host(
-    me: Peer, peers: Sequence[Peer], keys: Mapping[str, str], extra: Sequence[str], mark: str, pending: int = 0
-) -> Work:
-    """keys: public ones of the hosts, as far as they are made; extra: further lines for authorized_keys.
+def on_host(me: Peer, peers: Sequence[Peer], extra: Sequence[str], mark: str, pending: int = 0) -> Work:
+    """extra: keys that open the host from the machine all of this starts from.
 
     pending: how many keys are still to be made, each of which will be a line.
     """
     name, seen = me.host.name, me.seen
-    text = seen.files["authorized_keys"].text
-    lines = [line for line in (*extra, *keys.values()) if (key := PublicKey.read(line)) and not files.admits(text, key)]
     # Without the mark of the key pair, whose place in a line is that of the line's own.
-    labelled = [" ".join(word for word in line.split() if not word.startswith(PREFIX)) for line in lines]
-    admitted = files.with_lines(text, labelled, mark)
+    free = [" ".join(word for word in line.split() if not word.startswith(PREFIX)) for line in extra]
+    admitted, added, exchanged = files.admit(seen.files["authorized_keys"].text, free, _bound(peers), mark)
     pinned = files.pin(seen.files["known_hosts"].text, [(peer.key, peer.known_as) for peer in peers], mark)
     config, entries = _configured(seen, {peer.host.name: peer.stanza for peer in peers}, mark)
     changes = [
         TrustChange(name, KEY, "make", int(not seen.key)),
-        TrustChange(name, "authorized_keys", "add", len(lines) + pending),
+        TrustChange(name, "authorized_keys", "add", added + pending),
+        TrustChange(name, "authorized_keys", "replace", exchanged),
         TrustChange(name, "known_hosts", "add", pinned.added),
         TrustChange(name, "known_hosts", "replace", pinned.replaced),
         TrustChange(name, "config", "add", entries),
@@ -102,6 +100,32 @@ def on_host(
     after = {"authorized_keys": admitted, "known_hosts": pinned.text, "config": config}
     refused = tuple(peer.host.name for peer in peers if set(peer.known_as) & set(pinned.refused))
     return replace(_work(seen, changes, after), make_key=not seen.key, refused=refused)
+
+
+def _bound(peers: Sequence[Peer]) -> list[str]:
+    """The hosts' own keys: for commands alone, and from their own addresses. Of what hosts say about their keys only
+    the keys themselves get into the files of others; hosts that share a home share a key."""
+    holders: dict[PublicKey, list[Peer]] = {}
+    for peer in peers:
+        if key := PublicKey.read(peer.seen.key):
+            holders.setdefault(key, []).append(peer)
+    found = []
+    for key, those in holders.items():
+        own = ",".join(sorted({address for peer in those for address in peer.seen.addresses})) or "127.0.0.1,::1"
+        found.append(f'restrict,from="{own}" {key} {those[0].host.name}')
+    return found
+
+
+def contested(peers: Sequence[Peer]) -> dict[str, tuple[str, str]]:
+    """Hosts that claim a name or an address of another with another key, each with that other and what it claims: then
+    whoever has the address by the inventory keeps it, and otherwise neither."""
+    found = {}
+    for one, other in permutations(peers, 2):
+        stated = {files.with_port(name, one.seen.port) for name in (one.host.name, one.host.target)}
+        claimed = set(one.known_as) & set(other.known_as) - stated if one.key != other.key else set()
+        if claimed:
+            found[one.host.name] = (other.host.name, min(claimed))
+    return found
 
 
 def _configured(seen: FolderSeen, wanted: Mapping[str, str], mark: str) -> tuple[bytes | None, int]:

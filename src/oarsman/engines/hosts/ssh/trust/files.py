@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -20,6 +21,7 @@ _LINE = re.compile(rb"(?:^|\s)oarsman-trust:([\w-]+)(?::(created|joined))?\s*$")
 _BLOCK = re.compile(
     rb"^# >>> oarsman-trust ([\w-]+)(?: (created|joined))?\n(.*?)^# <<< oarsman-trust \1\n?", re.MULTILINE | re.DOTALL
 )
+_KIND = re.compile(r"[a-z][a-z0-9-]*(?:@[a-z][a-z0-9.-]*)?")
 _KINDS = ("ssh-ed25519", "ecdsa-sha2-", "rsa-", "ssh-rsa")  # the best first
 
 
@@ -40,9 +42,15 @@ class PublicKey:
 
     @staticmethod
     def read(line: str) -> PublicKey | None:
-        """From a .pub file, whose comment may be anything."""
-        words = line.split()
-        return PublicKey(words[0], words[1]) if len(words) > 1 and words[1].startswith("AAAA") else None
+        """From a .pub file, whose comment may be anything. None: it is no key, or one that vouches for others; what
+        would mean something else in a line of authorized_keys or known_hosts is neither."""
+        kind, blob, *_ = [*line.split(), "", ""]
+        with suppress(ValueError):
+            data = base64.b64decode(blob, validate=True)
+            named = data[4 : 4 + int.from_bytes(data[:4])].decode("ascii")  # it says its kind once more
+            if named == kind and _KIND.fullmatch(kind) and "-cert-" not in kind:
+                return PublicKey(kind, blob)
+        return None
 
 
 def best(keys: Sequence[PublicKey]) -> PublicKey | None:
@@ -134,9 +142,34 @@ def _block(text: bytes | None, mark: str) -> re.Match[bytes] | None:
     return next((found for found in _BLOCK.finditer(text or b"") if found[1].decode() == mark), None)
 
 
-def admits(text: bytes | None, key: PublicKey) -> bool:
-    lines = (text or b"").splitlines()
-    return any(key.blob.encode() in line.split() for line in lines if not line.lstrip().startswith(b"#"))
+def admits(line: bytes, key: PublicKey) -> bool:
+    return key.blob.encode() in line.split() and not line.lstrip().startswith(b"#")
+
+
+def admit(text: bytes | None, free: Iterable[str], bound: Iterable[str], mark: str) -> tuple[bytes | None, int, int]:
+    """Lines that let keys in, and how many of them are new, and how many say something else than before.
+
+    free: as they are; bound: with options, which a free one of the same key makes useless. What somebody else let in
+    stays as it is. That another trust did so does not count: it may be taken back by itself.
+    """
+    wanted: dict[PublicKey, str] = {}
+    for line in (*free, *bound):
+        key = PublicKey.read(line) or PublicKey.read(line.partition(" ")[2])
+        if key is not None:
+            wanted.setdefault(key, line)
+    lines, replaced = [], 0
+    for key, line in wanted.items():
+        there = [each for each in (text or b"").splitlines() if admits(each, key)]
+        ours = [each for each in there if _ours(each, mark)]
+        said = {each[: found.start()].decode(errors="replace") for each in ours if (found := _LINE.search(each))}
+        if line in said or any(PublicKey.read(each) for each in said) or any(not _LINE.search(e) for e in there):
+            continue
+        if ours and text is not None:
+            text = _exchanged(text, ours, line, mark)
+            replaced += 1
+        else:
+            lines.append(line)
+    return with_lines(text, lines, mark), len(lines), replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +191,8 @@ def known(text: bytes | None, name: str) -> list[KnownHostKey]:
         marker = words.pop(0) if words and words[0].startswith("@") else ""
         if len(words) < 3 or words[0].startswith("#") or marker == "@cert-authority" or not _is_named(words[0], name):
             continue
-        found.append(KnownHostKey(PublicKey(words[1], words[2]), marker == "@revoked", line))
+        if key := PublicKey.read(" ".join(words[1:])):
+            found.append(KnownHostKey(key, marker == "@revoked", line))
     return found
 
 

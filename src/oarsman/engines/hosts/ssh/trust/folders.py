@@ -6,20 +6,27 @@ import asyncio
 import os
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from oarsman.engines.hosts.ssh import inventory_hostfile as words
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Answer
+from oarsman.engines.hosts.ssh.interfaces import Address
+from oarsman.engines.hosts.ssh.inventory_hostfile import Unfit
 from oarsman.engines.hosts.ssh.trouble import Trouble, last_line
 from oarsman.engines.hosts.ssh.trust.files import PREFIX, PublicKey
+from oarsman.manifest.problems import quoted
 from oarsman.text.sentence import Text
 
 KEY = "id_oarsman"
 ON_HOST = {name: f".ssh/{name}" for name in ("authorized_keys", "known_hosts", "config")}
 _PIECE = 2000  # bytes of a file in one word of a script
 _VISITS_AT_ONCE = 4
+_PROGRAMS = ("ssh", "ssh-keygen", "od", "cksum")
+_MODES = (".", ".ssh", ".ssh/authorized_keys")
+_USER = re.compile(r"\w[\w.@+-]*(\\\w[\w.@+-]*)?", re.ASCII)  # directories have their own kinds of names
 _SENSELESS = Text("its shell did not do what it was told")
 _PLAIN = frozenset(b'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 \n+/=@.,:;_-#<>[]()|*?!"$&~')
 
@@ -37,6 +44,7 @@ class FolderSeen:
     user: str
     node: str  # what the machine calls itself
     address: str  # its own, at which the connection came in; empty: unknown
+    addresses: tuple[str, ...]  # from which it may come to others: those of docker0 are nobody's own
     port: int
     key: str  # the public half of our key pair; empty: there is none
     number: str  # of the file that the home is
@@ -67,7 +75,9 @@ class SshFolder:
         calls = ["describe", *(f"tell {label} {shlex.quote(path)}" for label, path in self.files.items())]
         rows = await self._ask(calls)
         try:
-            return rows if isinstance(rows, Trouble) else _seen(self.name, rows)
+            return rows if isinstance(rows, Trouble) else _seen(self.name, rows, self.files)
+        except Unfit as error:
+            return _failed(self.name, Text("it cannot be called what it calls itself: {why}", why=error.args[0]))
         except (LookupError, ValueError):
             return _failed(self.name, _SENSELESS)
 
@@ -76,7 +86,7 @@ class SshFolder:
         rows = await self._ask([f"make_key {shlex.quote(PREFIX + mark)}"])
         if isinstance(rows, Trouble):
             return rows
-        made = next((row[1] for row in rows if row[0] == "key" and len(row) > 1), "")
+        made = next((row[1] for row in rows if row[0] == "key"), "")
         return made if PublicKey.read(made) else _failed(self.name, Text("no key could be made: ssh-keygen failed"))
 
     async def change(self, edits: Sequence[Edit], *, delete_key: bool = False) -> set[str] | Trouble:
@@ -86,10 +96,9 @@ class SshFolder:
         if isinstance(rows, Trouble):
             return rows
         answered = {row[1] for row in rows if row[0] in ("changed", "moved")}
-        failed = [row[1] for row in rows if row[0] == "failed"]
-        if failed := failed or [edit.label for edit in edits if edit.label not in answered]:
+        if failed := [edit.label for edit in edits if edit.label not in answered]:
             return _failed(self.name, Text("{files} could not be written", files=", ".join(failed)))
-        return {row[1] for row in rows if row[0] == "moved"}
+        return {row[1] for row in rows if row[0] == "moved"} & self.files.keys()
 
     async def visit(self, names: Sequence[str]) -> dict[str, tuple[int, str]] | Trouble:
         """Log in from there to others, a few at a time: sshd turns away those who come in crowds."""
@@ -114,7 +123,7 @@ class SshFolder:
         rows = [line.split("\t") for line in answer.out.splitlines()]
         if ["oarsman-trust"] not in rows or ["end"] not in rows:
             return _failed(self.name, last_line(answer.err) or _SENSELESS)
-        rows = rows[rows.index(["oarsman-trust"]) + 1 :]
+        rows = [row for row in rows[rows.index(["oarsman-trust"]) + 1 :] if len(row) > 1]
         if any(row[0] == "failed" for row in rows) and (why := last_line(answer.err)):
             return _failed(self.name, why)
         return rows
@@ -155,21 +164,39 @@ def printing(content: bytes) -> str:
     return " &&\n".join(f"printf %b '{piece}'" for piece in pieces) or ":"
 
 
-def _seen(name: str, rows: Sequence[Sequence[str]]) -> FolderSeen | Trouble:
+def _user(text: str) -> str:
+    if _USER.fullmatch(text):
+        return text
+    raise Unfit(Text("{given} is not {what}", given=quoted(text), what=Text("a user name")))
+
+
+def _seen(name: str, rows: Sequence[Sequence[str]], labels: Iterable[str]) -> FolderSeen | Trouble:
+    """What it calls itself gets into the files of others, where nothing in it may mean more than itself."""
     said = {row[0]: list(row[1:]) for row in rows}
-    unreadable = [row[1] for row in rows if row[0] == "unreadable"]
-    if unreadable:
+    if unreadable := [label for label in labels if ["unreadable", label] in rows]:
         return _failed(name, Text("it does not let us read {files}", files=", ".join(unreadable)))
-    files = [(row[1], row[2], row[3] if len(row) > 3 else "") for row in rows if row[0] == "file"]
-    reached = said.get("reached", [])
+    files = {
+        row[1]: File(None if row[2] == "none" else bytes.fromhex("".join(row[3:4])), row[2])
+        for row in rows
+        if row[0] == "file"
+    }
+    reached, port = said["reached"][2:4] if len(said.get("reached", ())) == 4 else ("", "22")
+    address = words.address(reached) if reached and "%" not in reached else ""
+    there = [row[1:3] for row in rows if row[0] == "address" and len(row) == 3] + [["", address]] * bool(address)
+    addresses = [Address(interface=name, address=words.address(own), prefix=0) for name, own in there]
+    key = said.get("key", [""])[0]
+    if key and PublicKey.read(key) is None:
+        raise Unfit(Text("{given} is no public key of OpenSSH", given=quoted(key)))
+    modes = {row[1]: row[2] for row in rows if row[0] == "mode"}
     return FolderSeen(
-        user=said["user"][0],
-        node=said["node"][0],
-        address=reached[2].removeprefix("::ffff:") if len(reached) == 4 else "",
-        port=int(reached[3]) if len(reached) == 4 else 22,
-        key=(said.get("key") or [""])[0],
-        number=(said.get("home") or [""])[0].split(".")[0].strip(),
-        files={label: File(None if seen == "none" else bytes.fromhex(text), seen) for label, seen, text in files},
-        missing=tuple(row[1] for row in rows if row[0] == "missing"),
-        open_to_others=tuple(row[1] for row in rows if row[0] == "mode" and re.match(r".....w|........w", row[2])),
+        user=_user(said["user"][0]),
+        node=words.host(said["node"][0]),
+        address=address,
+        addresses=tuple(own.address for own in addresses if own.usable and (own.address == address or not own.virtual)),
+        port=words.number(port, Text("a port"), 1, 65535),
+        key=key,
+        number=said.get("home", [""])[0].split(".")[0].strip(),
+        files={label: files[label] for label in labels},
+        missing=tuple(program for program in _PROGRAMS if ["missing", program] in rows),
+        open_to_others=tuple(f for f in _MODES if re.match(r".....w|........w", modes.get(f, ""))),
     )

@@ -26,7 +26,7 @@ from oarsman.engines.hosts.ssh.trust.files import PublicKey
 from oarsman.engines.hosts.ssh.trust.folders import KEY, FolderSeen, SshFolder, here
 from oarsman.engines.hosts.ssh.trust.login import StartKey, Way, known_key, learn_key, log_in, opening_key, way_to
 from oarsman.errors import UserError
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, sentences
 
 _Found = TypeVar("_Found")
 _Visits = dict[str, tuple[int, str]]  # the exit code of ssh to each host, and what it said
@@ -152,10 +152,9 @@ class Trust:
             if self._key is not None or host.name in self._passwords:
                 self._opening[host.name] = await opening_key(self._ways[host.name], self.home, self._key)
         peers = await self._peers()
-        keys = {peer.host.name: peer.seen.key for peer in peers if peer.seen.key}
         work = {HERE: self._work_here(await self._look_here())}
         for peer in peers:
-            work[peer.host.name] = self._work(peer, peers, keys)
+            work[peer.host.name] = self._work(peer, peers)
         return TrustPlan({place: each for place, each in work.items() if each.changes or each.refused})
 
     async def plan_undo(self) -> TrustPlan:
@@ -170,10 +169,10 @@ class Trust:
         """This machine may be one of the hosts as well, whose files then have both."""
         return f"{self.mark}-start"
 
-    def _work(self, me: Peer, peers: Sequence[Peer], keys: Mapping[str, str]) -> Work:
+    def _work(self, me: Peer, peers: Sequence[Peer]) -> Work:
         opening = self._opening.get(me.host.name)
-        pending = len(peers) - len(keys) + bool(opening and not opening.public)
-        return plans.on_host(me, peers, keys, [opening.public] if opening else [], self.mark, pending)
+        pending = sum(not peer.seen.key for peer in peers) + bool(opening and not opening.public)
+        return plans.on_host(me, peers, [opening.public] if opening else [], self.mark, pending)
 
     async def _peers(self) -> list[Peer]:
         """A host that is trusted for another reason than its own key, such as an authority, is asked for it."""
@@ -184,7 +183,12 @@ class Trust:
                 self.troubles[host.name] = key
             else:
                 peers.append(Peer(host, self._seen[host.name], key))
-        return peers
+        refused = plans.contested(peers)
+        for name, (other, claimed) in refused.items():
+            why = Text("it calls itself {name}, as {other} does, whose host key is another", name=claimed, other=other)
+            hint = Text("give it its address in the inventory; if it is not what it seems, stay away from it")
+            self.troubles[name] = Trouble("contested", Text("{host}: {why}", host=name, why=why), hint)
+        return [peer for peer in peers if peer.host.name not in refused]
 
     def _work_here(self, seen: FolderSeen) -> Work:
         pins: dict[str, list[tuple[PublicKey, list[str]]]] = {}
@@ -231,11 +235,10 @@ class Trust:
         await on_all(first, self._make_key)
         await on_all([host for host in makers if host not in first], self._make_key)
         peers = await self._peers()
-        keys = {peer.host.name: peer.seen.key for peer in peers}
         by_name = {peer.host.name: peer for peer in peers}
 
         def work(host: SshHost, seen: FolderSeen) -> Work:
-            return self._work(replace(by_name[host.name], seen=seen), peers, keys)
+            return self._work(replace(by_name[host.name], seen=seen), peers)
 
         await self._settle_all([peer.host for peer in peers], work)
 
@@ -321,7 +324,7 @@ class Trust:
             for other in (*hosts[place + 1 :], *hosts[:place])
         }
         visits = await self._place(host).visit(list(called))
-        return visits if isinstance(visits, Trouble) else {called[name]: said for name, said in visits.items()}
+        return visits if isinstance(visits, Trouble) else {called[n]: said for n, said in visits.items() if n in called}
 
 
 def _between(source: str, target: SshHost, visits: _Visits | Trouble | None) -> Trouble | None:
@@ -332,4 +335,10 @@ def _between(source: str, target: SshHost, visits: _Visits | Trouble | None) -> 
     if target.name not in visits:
         return Trouble("other", Text("{host} said nothing about {other}", host=source, other=target.name))
     code, said = visits[target.name]
-    return None if code == 0 else trouble(target, code, said)
+    if code == 0:
+        return None
+    found = trouble(target, code, said)
+    if found.kind == "denied":
+        hint = Text("or {host} comes there from another address than it has: then its key is not let in", host=source)
+        found = replace(found, hint=sentences([found.hint, hint]))
+    return found

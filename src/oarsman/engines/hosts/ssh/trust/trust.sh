@@ -25,6 +25,7 @@ describe() {
     say home "$(ls -di .)"
     # shellcheck disable=SC2086
     say reached ${SSH_CONNECTION:-}
+    addresses | while read -r name address; do say address "$name" "$address"; done
     for program in ssh ssh-keygen od cksum; do
         command -v "$program" >/dev/null || say missing "$program"
     done
@@ -32,6 +33,12 @@ describe() {
         [ ! -e "$file" ] || say mode "$file" "$(ls -ldL "$file")"
     done
     [ ! -e .ssh/id_oarsman ] || say key "$(public)"
+}
+
+addresses() {
+    { env PATH="$PATH:/usr/sbin:/sbin" ip -o addr || env PATH="$PATH:/usr/sbin:/sbin" ifconfig -a; } 2>/dev/null |
+        sed -n 's/^[0-9]*: *\([^ @]*\).* inet6* \([^ /]*\).*/\1 \2/p; t
+            s/.*inet6* \(addr:\)\{0,1\} *\([^ /%]*\).*/- \2/p'
 }
 
 public() {
