@@ -26,7 +26,8 @@ from oarsman.control.environments import Attaching, Attachment, LocalEnvironment
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.hosts.core import cgroups, installed_mpi, limits
 from oarsman.engines.hosts.core.job_spec import find_spec
-from oarsman.errors import ConflictError, ManifestError, NotFoundError, Problem, UsageError, UserError
+from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoundError, Problem, UsageError, UserError
+from oarsman.job.confined import confined_by
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
 from oarsman.plan.capacity import hosts, one_machine, queue
@@ -84,7 +85,11 @@ class StoredBackend(Edits):
         replace: bool = False,
         owner: str | None = None,
     ) -> JobRecord:
+        confined = confined_by(environment) is not None
         job, engine = await asyncio.to_thread(self._checked, document, folder)
+        if owner not in (None, current_user()) and not confined:  # what somebody else wrote has no rights of ours
+            hint = Text("say it to the server that it came through: --server URL")
+            raise ForbiddenError(Text("{key} is a job of {owner}", key=job.key, owner=owner), hint=hint)
         if why := await asyncio.to_thread(self._never_fits, job, engine):
             raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
         await self._check_mpi(job, engine, environment, folder)
@@ -107,6 +112,8 @@ class StoredBackend(Edits):
             return stored
 
         await self._supervisor.ensure()
+        if confined:
+            await self._supervisor.check_that_it_confines()
         adding = asyncio.create_task(asyncio.to_thread(add))
         try:
             record = await self._told(adding)

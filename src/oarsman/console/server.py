@@ -193,7 +193,7 @@ def open_console(settings: ConsoleSettings, port: int) -> Console:
         if refused is not None:
             raise UsageError(refused)
         gate = Gate(store, settings.site(port), cluster=_cluster_tokens(settings))
-        return Console(_backends(settings), gate, folder=settings.folder)
+        return Console(_backends(settings), gate, folder=settings.folder, others=settings.others)
     except BaseException:
         store.close()
         raise

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from oarsman import names
 from oarsman.backends.base import Backend, HasNamespaces, JobRecord, LooksAhead, StartsInFolder, merged
-from oarsman.errors import ConflictError, NotFoundError, UsageError
+from oarsman.errors import ConflictError, NotFoundError, UsageError, UserError
+from oarsman.job.confined import passed
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
@@ -27,6 +28,7 @@ from oarsman.service.documents import for_another_run
 from oarsman.service.environments import EnvironmentService
 from oarsman.service.job_index import JobIndex, Rows, RowsRead, if_there
 from oarsman.service.listing import ToldJobs, glance
+from oarsman.service.others import Others
 from oarsman.service.output import OutputService
 from oarsman.service.preview import copies
 from oarsman.service.rights import Action, may, require
@@ -45,7 +47,8 @@ _LATELY = timedelta(days=1)
 class JobService(OutputService, EnvironmentService, SweepService):
     """`job index`: where rows come from; without one, the backend is asked each time.
 
-    `environment` and `folder` are what jobs get that mention none, at places that use this machine's.
+    `environment` and `folder` are what jobs get that mention none, at places that use this machine's. `others`: what
+    those get that are not of its owner; `by_account`: the caller is not.
     """
 
     def __init__(
@@ -55,6 +58,8 @@ class JobService(OutputService, EnvironmentService, SweepService):
         job_index: JobIndex | None = None,
         *,
         accounts: bool = False,
+        others: Others | None = None,
+        by_account: bool = False,
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -68,6 +73,8 @@ class JobService(OutputService, EnvironmentService, SweepService):
         self._jobs = jobs
         self._job_index = job_index
         self._accounts = accounts
+        self._others = others
+        self._by_account = by_account
         self._folder = folder
         self._environment = environment
         self._now = now
@@ -218,17 +225,30 @@ class JobService(OutputService, EnvironmentService, SweepService):
         replace: bool = False,
         owner: str | None = None,
     ) -> models.JobView:
+        owner = owner or self.identity.name
         record = await self._jobs.submit(
             document,
-            environment={**self._surroundings(), **(environment or {})},
+            environment=self._surroundings(owner, environment, folder),
             folder=folder,
             replace=replace,
-            owner=owner or self.identity.name,
+            owner=owner,
         )
         return await self._told(record)
 
-    def _surroundings(self) -> Mapping[str, str]:
-        return os.environ if self._environment is None else self._environment
+    def _surroundings(
+        self, owner: str | None = None, asked: Mapping[str, str] | None = None, folder: Path | None = None
+    ) -> Mapping[str, str]:
+        """The variables of a job of this owner (None: the caller's). Those of this process are for its own owner alone,
+        and not for what somebody else wrote."""
+        owner, asked = owner or self.identity.name, asked or {}
+        servers = os.environ if self._environment is None else self._environment
+        if self._others is None or not (self._by_account or owner != self.identity.name):
+            return {**servers, **asked}
+        if not may(self.identity, Action.CREATE):
+            return passed(servers)  # nothing will run
+        if folder is not None:
+            self._others.check_folder(folder)
+        return self._others.surroundings(owner, servers, asked)
 
     async def _chosen_folder(self, asked: str | None) -> Path:
         if asked is None or not self._asks:
@@ -335,10 +355,14 @@ class JobService(OutputService, EnvironmentService, SweepService):
     # -- before it runs ------------------------------------------------------------------------------
     async def preview(self, wanted: models.Create) -> models.PreviewView:
         require(self.identity, Action.LOOK)
+        try:
+            environment = self._surroundings()
+        except UserError as error:  # the caller's jobs cannot be run here
+            return models.PreviewView(problems=[models.ProblemView(field="", message=error.message, hint=error.hint)])
         return await preview.preview(
             self._jobs,
             wanted,
-            environment=self._surroundings(),
+            environment=environment,
             folder=self._chosen_folder(wanted.folder),
             owner=self._viewer.name if self._viewer is not None else None,
             asks=self._asks,
@@ -347,8 +371,8 @@ class JobService(OutputService, EnvironmentService, SweepService):
     async def plan(self, wanted: models.Create) -> models.PlanView:
         """With the variables of this machine and what is installed there: for those whose jobs get them."""
         require(self.identity, Action.CREATE)
-        environment = {**self._surroundings(), **wanted.environment}
         folder = await self._chosen_folder(wanted.folder)
+        environment = self._surroundings(None, wanted.environment, folder)
         document = await preview.apart(preview.one_document, wanted)
         planned = await preview.planned(self._jobs, document, environment, folder, trusts=self._trusts)
         return models.PlanView.of(planned)

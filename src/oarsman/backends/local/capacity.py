@@ -173,7 +173,7 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path, *, trusts: b
     if job.mpi_path and found is None:
         explained = partial(installed_mpi.explain_absence, job, environment)
         absent = (explained() if trusts else installed_mpi.not_looked_for(job.mpi_path),)
-    refused = host_spec.all_refusals(job, folder=folder, separation=separation, looks=trusts)
+    refused = host_spec.all_refusals(job, folder=folder, separation=separation, environment=environment, looks=trusts)
     return Preview(
         mpi=str(found) if found is not None else "",
         hosts=job.hosts,
