@@ -14,7 +14,7 @@ from oarsman.manifest import documents, job_from_document
 from oarsman.manifest.source import MAX_PROBLEMS
 
 LETTERS = 700_000
-LONG = 60.0  # seconds of a processor: they take a few, and some of them once took hours
+LONG = 60.0  # seconds of a processor: each takes a few, and work that multiplies does not end
 HEAD = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: x}\n"
 
 
