@@ -13,7 +13,7 @@ NAMED = re.compile(r"`([\w/]+)::(\w+)`")
 
 
 @cache
-def tests_of(file: str) -> frozenset[str]:
+def functions_of(file: str) -> frozenset[str]:
     """Nothing is imported: some of these files start a cluster."""
     tree = ast.parse((ROOT / "tests" / f"{file}.py").read_text("utf-8"))
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
@@ -30,7 +30,7 @@ def test_every_promise_names_a_test_that_there_is() -> None:
     broken = {}
     for promise, *_, tests in rows():
         named = NAMED.findall(tests)
-        missing = [f"{file}::{test}" for file, test in named if test not in tests_of(file)]
+        missing = [f"{file}::{test}" for file, test in named if test not in functions_of(file)]
         if missing or not named or NAMED.sub("", tests).strip(" ,"):
             broken[promise.strip()] = missing or tests
     assert broken == {}
