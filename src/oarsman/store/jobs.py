@@ -356,7 +356,7 @@ class JobStore:
         return written
 
     def _empty_the_log(self) -> None:
-        """What was taken out of the database is in its log until others write over it. Nobody is waited for; if somebody
+        """What was taken out of the database is in its log until others write over it. Nobody is waited for; if one
         reads just now, the next end of a job does it."""
         db = self._db
         db.execute("PRAGMA busy_timeout = 0")
