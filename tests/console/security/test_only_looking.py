@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import inotify_simple  # noqa: F401 - which asks a program for the C library when it is first imported
 import pytest
 import uvicorn
 from fastapi.routing import APIRoute

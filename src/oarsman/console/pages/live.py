@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from oarsman.console.api import problems
 from oarsman.console.security.gate import Caller, Gate
 from oarsman.errors import ForbiddenError, OarsmanError, UnauthenticatedError
+from oarsman.text.sentence import Text
 
 _PATH = "/_nicegui_ws"
 _ASKED_EVERY_SECONDS = 1.0  # whether sessions are still good
@@ -74,7 +75,7 @@ class LiveConnections:
         self._gate.refuse_others_connections(request)
         began = core.sio.environ.get(request.query_params.get("sid", ""))
         if began is not None and self._shown(began) != self._gate.shown(request):
-            raise ForbiddenError("this connection was begun by somebody else")
+            raise ForbiddenError(Text("this connection was begun by somebody else"))
 
     def _shown(self, environ: dict[str, Any]) -> bytes:
         return self._gate.shown(HTTPConnection(environ["asgi.scope"]))
