@@ -356,8 +356,8 @@ class JobStore:
         return written
 
     def _empty_the_log(self) -> None:
-        """What was taken out of the database is in its log until others write over it. Nobody is waited for: if
-        somebody reads just now, the next end of a job does it."""
+        """What was taken out of the database is in its log until others write over it. Nobody is waited for; if one
+        reads just now, the next end of a job does it."""
         db = self._db
         db.execute("PRAGMA busy_timeout = 0")
         with contextlib.suppress(sqlite3.OperationalError):
