@@ -1,5 +1,7 @@
 # make run    install what is missing, run an MPI job of two workers on this machine, list it
 # make test   install what is missing, check style, types and layers, run every test
+# make audit  known holes in what is pinned, and in the oldest versions allowed; part of make test
+# make hashes  deploy/images/*/requirements*.txt from constraints.txt
 # make lint   only the checks      make fmt    house format, tables of the guide, texts in the catalogue
 # make mutation  break the core in 400 small ways and see that a test notices each; about ten minutes
 # make manifests  deploy/oarsman.yaml and what else is made from the chart and the models, anew
@@ -17,14 +19,14 @@ WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 # Whoever has forbidden it: without bytecode every command of a test compiles anew what it imports, and so does pytest.
 WITH_BYTECODE = PYTHONDONTWRITEBYTECODE=
 
-.PHONY: run test lint fmt mutation manifests screenshots bench clean cluster cluster-down
+.PHONY: run test lint audit hashes fmt mutation manifests screenshots bench clean cluster cluster-down
 
 run:
 	@scripts/setup run
 	@$(WITH_VENV) oarsman run --replace examples/hello/hello.yaml
 	@$(WITH_VENV) oarsman list
 
-test: lint
+test: lint audit
 	@scripts/setup test
 	@$(WITH_VENV) $(WITH_BYTECODE) python -m pytest -n $(PROCESSES) --dist loadscope --no-loadscope-reorder --reruns 1 $(ARGS)
 
@@ -34,6 +36,14 @@ lint:
 	@$(WITH_VENV) ruff format --check .
 	@$(WITH_VENV) mypy
 	@$(WITH_VENV) lint-imports
+
+audit:
+	@scripts/setup run
+	@$(WITH_VENV) python scripts/audit.py
+
+hashes:
+	@scripts/setup run
+	@$(WITH_VENV) python scripts/hashes.py
 
 fmt:
 	@scripts/setup run

@@ -17,6 +17,10 @@ import yaml
 from deploy.helm import CHART, ROOT
 from oarsman import __version__
 
+sys.path.append(str(ROOT / "scripts"))
+import hashes
+import registry
+
 IMAGES = ROOT / "deploy" / "images"
 BUILT_HERE = ("operator", "kubectl-delivery", "base", "openmpi", "mpich", "intel")
 RUNS_AS = {"operator": "65532:65532", "kubectl-delivery": "65532:65532"}  # the others are for manifests to decide
@@ -147,9 +151,70 @@ def test_the_operator_can_be_packaged_from_what_is_copied(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.glob("dist/*")] == [f"oarsman-{__version__}-py3-none-any.whl"]
 
 
-def test_the_intel_mpi_is_the_one_the_tests_run() -> None:
-    (pinned,) = re.findall(r"^impi-rt==(.*)$", (ROOT / "constraints.txt").read_text(), re.M)
-    assert Line("ARG", f"IMPI_VERSION={pinned}") in recipe("intel")
+# -- what is installed is known by its hash --------------------------------------------------------
+REQUIREMENTS = sorted(path.relative_to(IMAGES) for path in IMAGES.glob("*/requirements*.txt"))
+
+
+def test_what_pip_installs_is_one_of_the_files_with_these_hashes() -> None:
+    for image in BUILT_HERE:
+        for words in (line.rest for line in recipe(image) if line.word == "RUN" and "pip install" in line.rest):
+            for call in re.findall(r"pip install (.*?)(?:&&|$)", words):
+                assert "--require-hashes --only-binary :all: -r " in call or "--no-deps --no-index dist/" in call
+
+
+@pytest.mark.parametrize("file", REQUIREMENTS, ids=str)
+def test_every_package_has_the_version_that_the_tests_ran_with_and_hashes_and_no_address(file: Path) -> None:
+    text = (IMAGES / file).read_text()
+    assert "://" not in text
+    entries = re.findall(r"^([\w.-]+)==(\S+)((?: \\\n {4}--hash=sha256:[0-9a-f]{64})+)\n", text, re.M)
+    assert sum(1 for line in text.splitlines() if "==" in line) == len(entries)
+    known = registry.pinned()
+    assert {name: version for name, version, _ in entries} == {name: known[name] for name, _, _ in entries}
+
+
+@pytest.mark.parametrize("file", hashes.FILES)
+def test_nothing_that_is_needed_is_missing(file: str) -> None:
+    names = re.findall(r"^([\w.-]+)==", (IMAGES / file).read_text(), re.M)
+    assert names == hashes.closure(hashes.FILES[file])
+
+
+def test_the_python_of_the_hashes_is_that_of_the_image() -> None:
+    (tag,) = [line.rest for line in recipe("operator") if line.rest.startswith("PYTHON_TAG=")]
+    assert tag.startswith(f"PYTHON_TAG={hashes.PYTHON}-")
+
+
+def test_wheels_for_other_machines_and_pythons_and_versions_are_not_taken() -> None:
+    assert hashes.fits("aiohttp-3.14.5-cp312-cp312-manylinux2014_aarch64.manylinux_2_17_aarch64.whl", "3.14.5")
+    assert hashes.fits("cryptography-50.0.2-cp311-abi3-manylinux_2_34_x86_64.whl", "50.0.2")
+    assert hashes.fits("click-8.5.1-py3-none-any.whl", "8.5.1")
+    for other in ("cp312-cp312-win_amd64", "cp311-cp311-manylinux2014_x86_64", "cp312-cp312-musllinux_1_2_x86_64"):
+        assert not hashes.fits(f"aiohttp-3.14.5-{other}.whl", "3.14.5")
+    assert not hashes.fits("click-8.5.0-py3-none-any.whl", "8.5.1")
+    assert not hashes.fits("click-8.5.1.tar.gz", "8.5.1")
+
+
+def test_base_images_are_pinned_to_the_digests_that_the_builder_has(tmp_path: Path) -> None:
+    shutil.copytree(IMAGES, tmp_path / "deploy" / "images")
+    (tmp_path / "src" / "oarsman").mkdir(parents=True)
+    shutil.copy(ROOT / "src" / "oarsman" / "version.py", tmp_path / "src" / "oarsman")
+    (builder := tmp_path / "builder").write_text(
+        "#!/bin/sh\nfor last; do :; done\n"
+        '[ "$1" = pull ] || echo "${last%:*}@sha256:$(echo "$last" | sha256sum | cut -c-64)"\n'
+    )
+    builder.chmod(0o755)
+    for _ in range(2):  # the second time nothing changes
+        done = run(str(tmp_path / "deploy/images/build"), "--pin", BUILDER=str(builder))
+        assert (done.returncode, done.stdout.count("==> ")) == (0, 4), done.stderr
+        tags = {
+            line
+            for path in (tmp_path / "deploy" / "images").glob("*/Dockerfile")
+            for line in path.read_text().splitlines()
+            if re.match(r"ARG [A-Z]+_TAG=", line)
+        }
+        assert len(tags) == 4
+        assert [tag for tag in tags if not re.fullmatch(r"ARG [A-Z]+_TAG=[\w.-]+@sha256:[0-9a-f]{64}", tag)] == []
+    builder.write_text("#!/bin/sh\necho\n")
+    assert run(str(tmp_path / "deploy/images/build"), "--pin", BUILDER=str(builder)).returncode == 1
 
 
 # -- what manifests for Kubeflow's base image rely on --------------------------------------------
