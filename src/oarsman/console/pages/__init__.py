@@ -15,7 +15,19 @@ def make_app(console: Console) -> ASGIApp:
     from fastapi import FastAPI
     from nicegui import ui
 
-    from oarsman.console.pages import account, create, environments, hosts, job, jobs, live, overview, page, sweeps
+    from oarsman.console.pages import (
+        account,
+        create,
+        environments,
+        hosts,
+        job,
+        jobs,
+        live,
+        messages,
+        overview,
+        page,
+        sweeps,
+    )
     from oarsman.console.parts import widgets
 
     app = FastAPI(openapi_url=None)
@@ -43,4 +55,4 @@ def make_app(console: Console) -> ASGIApp:
         binding_refresh_interval=None,
         reconnect_timeout=30.0,
     )
-    return connections.behind(app)
+    return connections.behind(messages.only_meaningful(app))
