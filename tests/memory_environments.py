@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from oarsman.errors import ConflictError, NotFoundError
+from oarsman.job.confined import Confined
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of, without_secrets
 
 T0 = datetime(2026, 1, 1, 8, tzinfo=UTC)
@@ -34,7 +35,9 @@ class MemoryEnvironments:
             return self.become(name, *self.then)
         return self.records[name]
 
-    async def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
+    async def put(
+        self, wanted: EnvironmentWanted, *, owner: str | None = None, confined: Confined | None = None
+    ) -> EnvironmentRecord:
         before = self.records.get(wanted.name)
         self.records[wanted.name] = EnvironmentRecord(
             wanted=without_secrets(wanted),

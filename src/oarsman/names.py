@@ -98,6 +98,7 @@ ENV_JOB: Final = "OARSMAN_JOB"  # uid of the job; every process of a job carries
 ENV_UMASK: Final = "OARSMAN_UMASK"  # of the user who submitted, kept with the environment
 ENV_INPUT: Final = "OARSMAN_STDIN"  # likewise: the socket at which its standard input is given out
 ENV_LIMITS: Final = "OARSMAN_LIMITS"  # likewise: of resources, niceness, processors
+ENV_CONFINED: Final = "OARSMAN_CONFINED"  # likewise: what a job of somebody else than the machine's owner is kept to
 ENV_HOST: Final = "OARSMAN_HOST"  # name of the host the process runs on
 
 # -- Paths that manifests refer to ------------------------------------------------------------------

@@ -82,7 +82,7 @@ def nothing_was_made_twice(
     ledger: Ledger, manifests: Sequence[Mapping[str, Any]], *, server_killed: bool = False
 ) -> None:
     """With `server_killed`, a launcher's one Job may have had one pod too many: if the API server dies before it has
-    answered, Kubernetes' own controller of Jobs makes the pod again. It takes the surplus away, unless that ended."""
+    answered, Kubernetes' own controller of Jobs makes the pod again, and takes the surplus away unless it has ended."""
     made = {kind: ledger.made(kind) for kind in (*ONE_PER_JOB, "pods")}
     for manifest in manifests:
         name = manifest["metadata"]["name"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oarsman.engines.hosts.core.host_specs import expand
+from oarsman.job.references import References
 from oarsman.manifest import job_from_document
 from oarsman.manifest.builder import JobSettings, Shape, document, for_ssh_hosts, name_stem, new_suffix
 
@@ -13,7 +13,7 @@ from oarsman.manifest.builder import JobSettings, Shape, document, for_ssh_hosts
 def test_dollars_of_a_command_are_those_that_were_typed(word: str) -> None:
     made = document(["echo", word], Shape(processes=1), JobSettings())
     launcher = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    assert [expand(each, {}) for each in launcher["command"]][-1] == word
+    assert [References().replaced(each, {}) for each in launcher["command"]][-1] == word
 
 
 @pytest.mark.parametrize(

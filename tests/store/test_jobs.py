@@ -60,6 +60,34 @@ def test_what_was_written_is_read_back(store: JobStore) -> None:
     assert store.unfinished() == [added]
 
 
+def test_the_variables_of_a_job_are_kept_until_its_end_and_no_longer(store: JobStore, tmp_path: Path) -> None:
+    """Nobody needs them then, and whoever has a copy of the file has no passwords of shells in it."""
+    secret = "the password of a shell"
+    add(store, environment={"SECRET": secret, "LONG": "x" * 20_000})
+    store.write_status("uid-pi", {}, finished=False, now=NOW)
+    assert store.get("default/pi").environment["SECRET"] == secret
+    store.write_status("uid-pi", {}, finished=True, now=NOW)
+    assert store.get("default/pi").environment == {}
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir() if not path.name.endswith(".reserve"))
+    assert (b"uid-pi" in kept, secret.encode() in kept) == (True, False)
+
+
+def test_variables_of_jobs_that_ended_before_are_taken_out(tmp_path: Path) -> None:
+    path = tmp_path / "oarsman.db"
+    store = JobStore(path)
+    for name in ("old", "new"):
+        add(store, name, environment={"SECRET": f"of {name}"})
+    store.close()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE jobs SET finished = 1 WHERE name = 'old'")
+        database.execute("PRAGMA user_version = 3")
+    store = JobStore(path)
+    found = {job.name: job.environment for job in map(store.get, ("default/old", "default/new"))}
+    assert found == {"old": {}, "new": {"SECRET": "of new"}}
+    store.close()
+    assert b"of old" not in path.read_bytes()
+
+
 def test_a_name_is_taken_once(store: JobStore) -> None:
     add(store)
     with pytest.raises(ConflictError, match="exists already"):

@@ -49,15 +49,28 @@ def test_a_temporary_folder_that_no_socket_can_be_in_is_not_used(
     paths: Paths, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     use_temp(monkeypatch, folder)
+    paths.make()
     longest = paths.job_run("12345678-9abc") / "h" / ("x" * 63)
     assert len(str(longest)) <= 107
     assert paths.run.parent == Path("/tmp")
+
+
+def test_nobody_can_guess_where_the_run_folder_will_be(tmp_path: Path) -> None:
+    """Whoever can would make it first. The same state has another one when it is made anew."""
+    found = []
+    for _ in range(2):
+        paths = Paths(tmp_path / "state")
+        paths.make()
+        found.append(paths.run)
+        shutil.rmtree(paths.state)
+    assert found[0] != found[1]
 
 
 def test_a_run_folder_that_others_could_write_to_is_refused(paths: Paths, tmp_path: Path) -> None:
     open_to_all = tmp_path / "open"
     open_to_all.mkdir(mode=0o700)
     open_to_all.chmod(0o777)
+    paths.make()
     paths.run.symlink_to(open_to_all)
     try:
         with pytest.raises(StoreError, match="not a folder of this user alone"):

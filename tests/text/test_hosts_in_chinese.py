@@ -18,7 +18,7 @@ from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.inventory_file import read
 from oarsman.engines.hosts.ssh.probe import parse
 from oarsman.engines.hosts.ssh.trouble import TIMED_OUT, Trouble, trouble
-from oarsman.engines.hosts.ssh.trust.folders import SshFolder
+from oarsman.engines.hosts.ssh.trust.folders import Edit, File, SshFolder
 from oarsman.errors import ManifestError, RetryableError
 from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text
@@ -106,9 +106,8 @@ def test_what_keeps_hosts_from_trusting_each_other_is_said_in_chinese() -> None:
         assert isinstance(found, Trouble)
         return in_chinese(found.message)
 
-    assert (
-        told(asked("failed\tauthorized_keys", "failed\tconfig").change([])) == "node1：无法写入 authorized_keys, config"
-    )
+    edits = [Edit(label, File(None, ""), b"") for label in ("authorized_keys", "config")]
+    assert told(asked().change(edits)) == "node1：无法写入 authorized_keys, config"
     assert told(asked("unreadable\tknown_hosts").look()) == "node1：无法读取 known_hosts"
     assert told(asked().make_key("x")) == "node1：无法生成密钥：ssh-keygen 失败"
     assert told(asked("visit\tnode2\tx\t00").visit(["node2"])) == "node1：它的 shell 没有按要求执行"

@@ -13,6 +13,7 @@ from for_every import for_every
 from oarsman import names
 from oarsman.engines.hosts.local import host_spec
 from oarsman.errors import ManifestError
+from oarsman.job.confined import Confined
 from oarsman.job.observed import Admission, Exit, Observed, Phase, Place
 from oarsman.manifest import job_from_document, load
 from oarsman.plan.capacity import nodes, one_machine, queue
@@ -347,8 +348,11 @@ def test_what_this_machine_does_differently_is_said_in_chinese() -> None:
     job = job_from_document(document)
     alone = host_spec.Separation(trouble=Text("the trial itself failed"))
     slices = host_spec.Slices(0)
-    said = [*host_spec.all_refusals(job, folder=Path("/"), separation=alone), *host_spec.remarks(job, alone, slices)]
-    assert len(said) > 7
+    refusals = host_spec.all_refusals(job, folder=Path("/"), separation=alone, environment={})
+    of_others = Confined("/", ["/state"]).kept({}, {})
+    said = [*refusals, *host_spec.remarks(job, alone, slices)]
+    said += host_spec.all_refusals(job, folder=Path("/"), separation=alone, environment=of_others)
+    assert len(said) > 14
     for sentence in said:
         spoken(sentence)
 

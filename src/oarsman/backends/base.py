@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypedDict, Unpack, runt
 
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.errors import UserError
+from oarsman.job.confined import Confined
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission
@@ -217,8 +218,12 @@ class Environments(Protocol):
 
     async def list(self) -> Sequence[EnvironmentRecord]: ...
     async def get(self, name: str) -> EnvironmentRecord: ...
-    async def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
-        """Make it, or change it. Returns at once, the build goes on; what is built already is not built again.
+    async def put(
+        self, wanted: EnvironmentWanted, *, owner: str | None = None, confined: Confined | None = None
+    ) -> EnvironmentRecord:
+        """`confined`: what a build on this machine is kept to; None: nothing.
+
+        Make it, or change it. Returns at once, the build goes on; what is built already is not built again.
 
         A failed build of the same contents is tried again. Jobs that run in the contents before keep them.
         """
@@ -342,6 +347,18 @@ class StartsInFolder(Protocol):
 
     async def has_folder(self, path: str) -> bool:
         """Whether jobs can begin there: a whole path of a folder that exists."""
+
+
+@runtime_checkable
+class LooksAhead(Protocol):
+    """Runs programs, asks hosts and looks at files to say more of a job before it starts, and to look after jobs."""
+
+    def limited(self, *, asks: bool, trusts: bool) -> Backend:
+        """The same jobs, for a caller for whom less is done.
+
+        asks: programs are run and hosts asked, those of the place itself. trusts: and what a manifest names, which
+        otherwise is neither run nor looked at before the job starts.
+        """
 
 
 @runtime_checkable

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import dataclasses
 import os
 import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from oarsman import names
 from oarsman.backends.base import Batch, Document, Edits, EventRecord, JobRecord, current_user, merged
-from oarsman.backends.local.follow import Listener, LocalChanges, SupervisorLink, changes, legible
+from oarsman.backends.local.follow import SharedChanges, SupervisorLink, changes, legible
 from oarsman.backends.local.logs import LocalLogs
 from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refuse_impossible
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.hosts.core import cgroups, installed_mpi, limits
 from oarsman.engines.hosts.core.job_spec import find_spec
-from oarsman.errors import ConflictError, NotFoundError, UsageError, UserError
+from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoundError, Problem, UsageError, UserError
+from oarsman.job.confined import confined_by
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
 from oarsman.plan.capacity import hosts, one_machine, queue
@@ -51,26 +52,28 @@ class StoredBackend(Edits):
     home = names.DEFAULT_NAMESPACE
     place: str
     shown: str | None = None  # the engine whose jobs are listed; None: all that are in the store
+    _asks = _trusts = True  # see `limited`
 
-    def __init__(self, paths: Paths | None = None) -> None:
+    def __init__(self, paths: Paths | None = None, *, any_inventory: bool = True) -> None:
+        """any_inventory: jobs may name the file of their hosts; else they get those that we were started with."""
+        self._any_inventory = any_inventory
         self._paths = paths or Paths.default()
         self._paths.make()
         self._store = JobStore(self._paths.database)
         self._supervisor = SupervisorLink(self._paths)
+        self._listening = SharedChanges(self._paths, self._store.anything_unfinished)
         logs = LocalLogs(self._paths, self._store, self._found, self._listening)
         self.logs, self.log_page, self.log_follow = logs.lines, logs.page, logs.follow
-        self._changes: LocalChanges | None = None
         self._known: dict[str, Job] = {}
         self.environments = LocalEnvironments(self._paths, self._store.unsettled, current_user)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._store.close)
 
-    def _listening(self, folder: Path | None = None) -> AbstractAsyncContextManager[Listener]:
-        changes = self._changes
-        if changes is None or not changes.open or changes.loop is not asyncio.get_running_loop():
-            changes = self._changes = LocalChanges(self._paths, self._store.anything_unfinished)
-        return changes.listening(folder)
+    def limited(self, *, asks: bool, trusts: bool) -> Self:
+        other = copy.copy(self)
+        other._asks, other._trusts = asks, trusts
+        return other
 
     # -- what is wanted ------------------------------------------------------------------------------
     async def submit(
@@ -82,7 +85,11 @@ class StoredBackend(Edits):
         replace: bool = False,
         owner: str | None = None,
     ) -> JobRecord:
+        confined = confined_by(environment) is not None
         job, engine = await asyncio.to_thread(self._checked, document, folder)
+        if owner not in (None, current_user()) and not confined:  # what somebody else wrote has no rights of ours
+            hint = Text("say it to the server that it came through: --server URL")
+            raise ForbiddenError(Text("{key} is a job of {owner}", key=job.key, owner=owner), hint=hint)
         if why := await asyncio.to_thread(self._never_fits, job, engine):
             raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
         await self._check_mpi(job, engine, environment, folder)
@@ -105,6 +112,8 @@ class StoredBackend(Edits):
             return stored
 
         await self._supervisor.ensure()
+        if confined:
+            await self._supervisor.check_that_it_confines()
         adding = asyncio.create_task(asyncio.to_thread(add))
         try:
             record = await self._told(adding)
@@ -122,7 +131,7 @@ class StoredBackend(Edits):
 
     def _checked(self, document: Mapping[str, Any], folder: Path) -> tuple[Job, str]:
         """The job, and the engine that runs it."""
-        job = self._wanted(job_from_document(document))
+        job = self._wanted(self._read(document))
         undecodable = any("\ud800" <= letter <= "\udfff" for letter in str(folder))
         if undecodable:  # no record can keep bytes that are no text
             wrong = Text("the name of this folder is not valid UTF-8: {name}", name=f"{str(folder)!a}")
@@ -133,7 +142,7 @@ class StoredBackend(Edits):
     async def _check_mpi(self, job: Job, engine: str, environment: Mapping[str, str], folder: Path) -> None:
         """One that is named by its path has to be there: whoever names it wants no other."""
         being_built = job.annotation(names.ANNOTATION_ENVIRONMENT)  # MPI and all, perhaps
-        if not job.mpi_path or job.path_is_of_image or being_built:
+        if not (self._trusts and job.mpi_path) or job.path_is_of_image or being_built:
             return
         if engine == "ssh":
             why = await self._no_mpi_on_hosts(job)
@@ -153,6 +162,21 @@ class StoredBackend(Edits):
         if not inventory_facts.fresh:
             await inventory_facts.look()
         return mpi_not_there(job, await inventory_facts.for_mpi_of(job, inventory_facts.facts))
+
+    def _read(self, document: Mapping[str, Any]) -> Job:
+        """The job of a document that somebody hands us. It has no files of its own yet, whatever uid it claims."""
+        job = dataclasses.replace(job_from_document(document), uid="")
+        stated = job.annotation(names.ANNOTATION_INVENTORY)
+        if stated and not self._any_inventory and stated != self._own_inventory:
+            message = Text("the hosts of this server are those that it was started with")
+            hint = Text("leave it out; `oarsman serve --on ssh --hosts FILE` starts a server for other hosts")
+            field = f"metadata.annotations[{names.ANNOTATION_INVENTORY}]"
+            raise ManifestError([Problem(source=job.name, line=0, column=0, field=field, message=message, hint=hint)])
+        return job
+
+    @property
+    def _own_inventory(self) -> str:
+        return ""
 
     def _wanted(self, job: Job) -> Job:
         """As it is kept."""
@@ -174,7 +198,8 @@ class StoredBackend(Edits):
             return self.place
         from oarsman.engines.hosts.ssh.inventory_file import load
 
-        load(Path(inventory))
+        if self._any_inventory:  # else it is not the caller's: its text is not for them
+            load(Path(inventory))
         return "ssh"
 
     def _never_fits(self, job: Job, engine: str) -> str:
@@ -248,7 +273,7 @@ class StoredBackend(Edits):
     # -- what it became ------------------------------------------------------------------------------
     async def get(self, key: str) -> JobRecord:
         stored = await asyncio.to_thread(self._store.get, key)
-        if not stored.finished:
+        if self._asks and not stored.finished:
             await self._supervisor.attend()
             stored = await asyncio.to_thread(self._store.get, key)
         return await asyncio.to_thread(self._whole, stored)
@@ -261,7 +286,7 @@ class StoredBackend(Edits):
             newest = {record.job.key: record for record in legible(found, self._record, self.shown)}
             return sorted(newest.values(), key=lambda record: (record.created_at, record.job.name))
 
-        if await asyncio.to_thread(self._store.anything_unfinished):
+        if self._asks and await asyncio.to_thread(self._store.anything_unfinished):
             await self._supervisor.attend()
         return await asyncio.to_thread(listed)
 

@@ -58,6 +58,15 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
     t("Where jobs run that mention no folder; default: here."),
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
+@option(
+    "--run-as WHOM",
+    t(
+        "As which users of this machine jobs of accounts run, if the server is root: same-name, or ACCOUNT=USER; can "
+        "be repeated. Without it they run as the server's user, who must not be root, and write below --folder alone."
+    ),
+    "run_as",
+    multiple=True,
+)
 @option("--verbose", t("Log every request."))
 @options.place
 def serve_verb(session: Session, folder: Path | None, verbose: bool, **settings: Any) -> None:

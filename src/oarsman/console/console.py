@@ -29,7 +29,7 @@ from oarsman.errors import ForbiddenError, UnauthenticatedError
 from oarsman.portal import in_background
 from oarsman.service import JobService
 from oarsman.service.job_index import JobIndex
-from oarsman.service.models import Identity
+from oarsman.service.others import Others
 from oarsman.service.progress import ProgressKept
 from oarsman.service.sweeps import Sweeping
 from oarsman.text.sentence import Text
@@ -162,19 +162,25 @@ class Backends:
 class Console:
     """The API finds it in `app.state.console`; pages are given it."""
 
-    def __init__(self, backends: Backends, gate: Gate, *, folder: Path | None = None) -> None:
+    def __init__(
+        self, backends: Backends, gate: Gate, *, folder: Path | None = None, others: Others | None = None
+    ) -> None:
+        """`others`: what jobs get of this machine that come from accounts; None: they run elsewhere."""
         self.backends = backends
+        self._others = others
         self.gate = gate
         self.streams = Streams()
         self._folder = folder
 
-    def service(self, backend: OpenBackend, identity: Identity) -> JobService:
+    def service(self, backend: OpenBackend, caller: Caller) -> JobService:
         """For one caller. Cheap: one is made per request."""
         return JobService(
             backend.jobs,
-            identity,
+            caller.identity,
             backend.job_index,
             folder=self._folder,
+            others=self._others,
+            by_account=caller.account is not None,
             accounts=bool(self.gate.store.accounts.enabled()),
             progress=backend.progress,
             sweeping=backend.sweeping,
@@ -213,7 +219,7 @@ class RequestContext:
     @classmethod
     def of(cls, console: Console, caller: Caller, **more: Any) -> Self:
         backend = console.backends.backend(caller.token)
-        return cls(console, console.service(backend, caller.identity), backend, caller, **more)
+        return cls(console, console.service(backend, caller), backend, caller, **more)
 
     async def note(self, what: str, about: str, outcome: str = "ok") -> None:
         """What changed something goes into the audit log."""

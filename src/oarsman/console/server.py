@@ -193,7 +193,7 @@ def open_console(settings: ConsoleSettings, port: int) -> Console:
         if refused is not None:
             raise UsageError(refused)
         gate = Gate(store, settings.site(port), cluster=_cluster_tokens(settings))
-        return Console(_backends(settings), gate, folder=settings.folder)
+        return Console(_backends(settings), gate, folder=settings.folder, others=settings.others)
     except BaseException:
         store.close()
         raise
@@ -202,12 +202,14 @@ def open_console(settings: ConsoleSettings, port: int) -> Console:
 def _backends(settings: ConsoleSettings) -> Backends:
     if settings.engine == "local":
         from oarsman.backends.local.backend import LocalBackend
+        from oarsman.engines.hosts.local import capacity
 
-        return Backends(lambda _: LocalBackend(settings.paths))
+        capacity.gpus()  # asked for now, and not by whoever only looks
+        return Backends(lambda _: LocalBackend(settings.paths, any_inventory=False))
     if settings.engine == "ssh":
         from oarsman.backends.ssh.backend import SshBackend
 
-        backend = SshBackend(settings.hosts, settings.paths)
+        backend = SshBackend(settings.hosts, settings.paths, any_inventory=False)
         shared().run(backend.check())
         return Backends(lambda _: backend)
     from oarsman.backends import open_kube

@@ -20,6 +20,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from oarsman.errors import UsageError
+from oarsman.service.others import Others, RunAs
 from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text
 
@@ -182,7 +183,19 @@ class ConsoleSettings:
     kubeconfig: str | None = None
     hosts: str | None = None  # the file that names the SSH hosts
     namespaces: tuple[str, ...] = ()  # the first: of manifests that mention none; all: where jobs are looked for
+    run_as: tuple[str, ...] = ()
     paths: Paths = field(default_factory=Paths.default)
+
+    @property
+    def others(self) -> Others | None:
+        """Raises UsageError where --run-as cannot be had."""
+        if self.run_as and self.engine != "local":
+            raise UsageError(Text("--run-as is for jobs of this machine"), field="--run-as")
+        if self.engine == "kube":
+            return None
+        hidden = (*self.paths.secrets(), str(self.paths.run))
+        here = self.engine == "local"
+        return Others(folder=self.folder, hidden=hidden, here=here, run_as=RunAs.of(self.run_as))
 
     @property
     def by_token(self) -> bool:
@@ -228,14 +241,20 @@ def refusal(asked: ConsoleSettings, accounts: int) -> str | None:
 
 def remarks(asked: ConsoleSettings) -> list[str]:
     """What whoever starts the server like this should know."""
-    if is_loopback(asked.host) or asked.cert is not None or asked.trusted_proxies:
+    if is_loopback(asked.host):
         return []
+    others = asked.others
+    why = others.refusal() if others is not None else None
+    unkept: list[str] = [Text("accounts cannot run jobs here: {why}", why=why)] if why is not None else []
+    if asked.cert is not None or asked.trusted_proxies:
+        return unkept
     return [
+        *unkept,
         Text(
             "--insecure without --trusted-proxy: unless something else encrypts the way, passwords and sessions can be "
             "read on it; and all who come through one proxy count as one address when logins fail. Name the proxy "
             "with --trusted-proxy ADDRESS"
-        )
+        ),
     ]
 
 

@@ -2,7 +2,7 @@
 
 It is detached from whoever asked for it and holds the lock of the contents while it lives. Killed at any line it leaves
 a tree that nobody takes for complete; the next build removes it. pip runs with the settings and variables of whoever
-asked.
+asked; what is built runs code of whoever wrote it, so for somebody with an account it is confined as a job is.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from oarsman.engines.hosts.core import linux, process
+from oarsman.engines.hosts.core import confine, linux, process
+from oarsman.engines.hosts.core.confinement import confinement
 from oarsman.errors import UserError
+from oarsman.job.confined import Confined, confined_by
 from oarsman.job.environment import joined
 from oarsman.store.environments import MPI, Contents, Result, last_error
 from oarsman.text.secrets import MASK, masked, secrets_in
@@ -82,7 +84,15 @@ class BuildError(Exception):
     """A command failed; its words are in the log."""
 
 
-def start(contents: Contents, lock: int, *, python: str, requirements: str, mpi: str | None) -> None:
+def start(
+    contents: Contents,
+    lock: int,
+    *,
+    python: str,
+    requirements: str,
+    mpi: str | None,
+    confined: Confined | None = None,
+) -> None:
     """Have it built. The lock goes with the builder, which is on its own when this returns."""
     contents.clear()
     with open(os.open(contents.requirements, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -91,6 +101,7 @@ def start(contents: Contents, lock: int, *, python: str, requirements: str, mpi:
     with contents.log.open("ab") as log:
         subprocess.run(
             [sys.executable, "-m", "oarsman.control.environment_build", str(contents.folder), str(lock), python, *more],
+            env=confined.kept(os.environ, {}) if confined is not None else None,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -111,7 +122,7 @@ def main() -> None:
     contents.write_builder(os.getpid(), me.started if me else "")
     try:
         result = _build(contents, contents.tree(f"tree-{secrets.token_hex(3)}"), python, more)
-    except (BuildError, OSError, ValueError) as error:
+    except (BuildError, OSError, ValueError, UserError) as error:
         said = last_error(contents.log.read_text(errors="replace"))
         result = Result(ready=False, message=said or str(error), built_at=datetime.now(UTC).isoformat())
     finally:
@@ -120,14 +131,17 @@ def main() -> None:
 
 
 def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> Result:
-    _run([python, "-m", "venv", str(tree)], contents.folder)
+    before = _before(tree, contents.requirements, python)
+    _run([python, "-m", "venv", str(tree)], contents.folder, before)
     own = str(tree / "bin" / "python")
     wanted = contents.requirements.read_text()
     if wanted.strip() or more:
         words = [own, "-m", "pip", "install", *_QUIET_PIP, "-r", contents.requirements.name, *more]
-        _run(words, contents.folder, secrets_in(joined(wanted)))
-    version = _answer([own, "-c", _ASK]).strip()
-    listed = json.loads(_answer([own, "-m", "pip", "list", *_QUIET_PIP, "--format", "json"]))
+        _run(words, contents.folder, before, secrets_in(joined(wanted)))
+    version = _answer([own, "-c", _ASK], before).strip()
+    listed = json.loads(_answer([own, "-m", "pip", "list", *_QUIET_PIP, "--format", "json"], before))
+    if before and os.getuid() == 0:
+        _own(tree)
     return Result(
         ready=True,
         tree=tree.name,
@@ -138,13 +152,37 @@ def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> 
     )
 
 
-def _run(words: Sequence[str], folder: Path, secrets_given: Collection[str] = ()) -> None:
+def _before(tree: Path, requirements: Path, python: str) -> Sequence[str]:
+    """What stands before each command: besides where jobs write it does so in the tree alone."""
+    wanted = confined_by(os.environ)
+    if wanted is None:
+        return ()
+    os.umask(0o022)  # jobs of other users may run in it
+    view = confinement(wanted, shown=[os.path.dirname(os.path.dirname(os.path.realpath(python)))])
+    tree.mkdir()
+    if view.uid >= 0:
+        for path in (tree, requirements):
+            os.chown(path, view.uid, view.gid)
+    return confine.words(
+        view._replace(sealed=True, writable=[*view.writable, str(tree)], shown=[*view.shown, str(requirements)])
+    )
+
+
+def _own(tree: Path) -> None:
+    """Whoever built it changes it no more: others run in it, too."""
+    os.chown(tree, 0, 0)
+    for folder, folders, files in os.walk(tree):
+        for name in (*folders, *files):
+            os.chown(f"{folder}/{name}", 0, 0, follow_symlinks=False)
+
+
+def _run(words: Sequence[str], folder: Path, before: Sequence[str], secrets_given: Collection[str] = ()) -> None:
     """What it writes is the build log, which everybody may read. pip hides most credentials by itself; git does not."""
     shown = " ".join(words).replace(f"{folder}/", "")
     print("$", shown, flush=True)  # noqa: T201
     hide = re.compile("|".join(map(re.escape, sorted(secrets_given, key=len, reverse=True))) or "(?!)")
     with subprocess.Popen(
-        words,
+        [*before, *words],
         cwd=folder,
         env=_environment(),
         preexec_fn=_end_with_us,
@@ -161,8 +199,9 @@ def _run(words: Sequence[str], folder: Path, secrets_given: Collection[str] = ()
         raise BuildError(Text("{command} ended with {code}", command=" ".join(words[1:4]), code=code))
 
 
-def _answer(words: Sequence[str]) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, env=_environment(), preexec_fn=_end_with_us)
+def _answer(words: Sequence[str], before: Sequence[str]) -> str:
+    words_run = [*before, *words]
+    done = subprocess.run(words_run, capture_output=True, text=True, env=_environment(), preexec_fn=_end_with_us)
     if done.returncode != 0:
         raise BuildError(Text("{command} failed: {why}", command=" ".join(words[1:4]), why=done.stderr.strip()))
     return done.stdout
@@ -176,6 +215,8 @@ def _end_with_us() -> None:
 
 def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+    if confined_by(os.environ) is not None:
+        kept["HOME"] = "/nonexistent"  # others get what the same requirements were built to: no settings of one user's
     return {**kept, "PIP_USER": "0"}  # a setting for the user's own Python, which this one is not
 
 

@@ -17,6 +17,7 @@ from oarsman import names
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import process
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, Problem, RetryableError
+from oarsman.job.confined import Confined
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of, without_secrets
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission
@@ -105,7 +106,9 @@ class LocalEnvironments:
 
     # -- changing ------------------------------------------------------------------------------------
     @in_thread
-    def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
+    def put(
+        self, wanted: EnvironmentWanted, *, owner: str | None = None, confined: Confined | None = None
+    ) -> EnvironmentRecord:
         from oarsman.control import environment_build  # costly to load, and every call of the command loads this file
 
         check_name(wanted.name)
@@ -127,7 +130,12 @@ class LocalEnvironments:
                 result = contents.result()
                 if lock is not None and not (result is not None and result.ready):
                     environment_build.start(
-                        contents, lock, python=python, requirements=wanted.requirements, mpi=wanted.mpi
+                        contents,
+                        lock,
+                        python=python,
+                        requirements=wanted.requirements,
+                        mpi=wanted.mpi,
+                        confined=confined,
                     )
             finally:
                 if lock is not None:

@@ -143,7 +143,7 @@ class Supervisor:
                 elif "stop" in message:
                     self._stop.set()
                 elif "pid" in message:
-                    writer.write(json.dumps({"pid": os.getpid()}).encode() + b"\n")
+                    writer.write(json.dumps({"pid": os.getpid(), "confines": True}).encode() + b"\n")
                 await writer.drain()
         except (OSError, ValueError):
             pass

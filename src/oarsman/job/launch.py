@@ -385,7 +385,12 @@ def _filled(counts: dict[str, int]) -> list[str]:
 
 
 def _round_robin(counts: dict[str, int]) -> list[str]:
-    return [host for turn in range(max(counts.values())) for host, count in counts.items() if turn < count]
+    placed: list[str] = []
+    turn, left = 0, dict(counts)
+    while left := {host: count for host, count in left.items() if turn < count}:  # who has had all is not asked again
+        placed += left
+        turn += 1
+    return placed
 
 
 def _place_hydra(line: LaunchLine, room: dict[str, int]) -> tuple[str, ...] | None:

@@ -20,6 +20,8 @@ _KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "!"
 _OPERATORS = ("&&", "||", ";;", "|&", "&>>", "&>", "\n", ";", "|", "&", "(", ")")
 _REDIRECT = re.compile(r"[0-9]*(?:>>|>\||>&|<<<|<<-|<<|<&|<>|>|<)|&>>|&>")
 _DEEPEST_SHELL = 3
+_LONGEST_SHELL = 1 << 16  # letters of a script that is looked through
+_MOST_WORDS = 10_000  # that variables are replaced by
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ def _shell_text(argv: Sequence[str], at: int) -> int | None:
 
 
 def _find_in_shell(text: str, depth: int, variables: dict[str, str]) -> tuple[tuple[Word, ...], bool] | None:
+    if len(text) > _LONGEST_SHELL:
+        return None
     try:
         words = list(cut(text))
     except ValueError:
@@ -149,6 +153,8 @@ def _expanded(command: list[Word], variables: Mapping[str, str]) -> list[Word]:
     for word in command:
         match = _VARIABLE.match(word.text)
         value = variables.get(match[1] or match[2]) if match is not None else None
+        if value is not None and (len(result) > _MOST_WORDS or len(value) > _LONGEST_SHELL):
+            value = None
         try:
             result += [word] if value is None else [Word(text) for text in shlex.split(value)]
         except ValueError:
@@ -184,7 +190,8 @@ def cut(text: str) -> Iterator[Word]:
         if c in " \t\r" or text.startswith("\\\n", at):
             at += 2 if c == "\\" else 1
         elif c == "#":
-            at = text.find("\n", at) if "\n" in text[at:] else size
+            end = text.find("\n", at)
+            at = end if end >= 0 else size
         elif (redirect := _REDIRECT.match(text, at)) is not None:
             yield Word(redirect.group(), at, redirect.end(), operator=True)
             at = redirect.end()

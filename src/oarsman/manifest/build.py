@@ -6,18 +6,17 @@ logs in over SSH. v1 lets the launcher take ranks when it holds a GPU; v2beta1 a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from oarsman.job import job, launch
+from oarsman.job.references import References
 from oarsman.manifest import document as doc
 from oarsman.manifest.quantity import parse as parse_quantity
 
 DEFAULT_SSH_PATH = "/root/.ssh"
-_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
 def build_job(model: doc.AnyMPIJob, document: Mapping[str, Any]) -> job.Job:
@@ -61,14 +60,11 @@ def has_gpu_limit(role: job.Role) -> bool:
 def launch_line(container: job.Container) -> launch.LaunchLine | None:
     """What the container starts. $(NAME) is replaced as a kubelet does, where the value is in the manifest."""
     values: dict[str, str] = {}
+    references = References()
     for variable in container.env:
         if variable.field_path is None and variable.other_source is None:
-            values[variable.name] = _expand(variable.value, values)
-    return launch.parse([_expand(word, values) for word in container.argv], values)
-
-
-def _expand(word: str, values: Mapping[str, str]) -> str:
-    return _REFERENCE.sub(lambda m: "$" if m[1] is None else values.get(m[1], m[0]), word) if "$" in word else word
+            values[variable.name] = references.replaced(variable.value, values)
+    return launch.parse([references.replaced(word, values) for word in container.argv], values)
 
 
 def _role(spec: doc.ReplicaV1 | doc.ReplicaV2beta1, restarts: job.RestartPolicy, main: str | None) -> job.Role:

@@ -16,13 +16,14 @@ from oarsman.manifest.document import AnyMPIJob
 from oarsman.manifest.places import look, unshared
 from oarsman.manifest.problems import quoted
 from oarsman.manifest.rules import check_job
-from oarsman.manifest.source import MAX_DEPTH, Document, read
+from oarsman.manifest.source import MAX_DEPTH, MAX_PROBLEMS, Document, EnoughError, read
 from oarsman.text.sentence import Text
 
 # Jobs of documents that had no problems, by what these say. A face reads the manifest, the service is handed the
 # document, the backend stores it: all in one process, and each asks for the job.
 _sound: OrderedDict[str, Job] = OrderedDict()
 _MOST_SOUND = 64
+_LONGEST_SOUND = 100_000  # letters of a document that is remembered
 _sound_lock = threading.Lock()
 
 
@@ -40,7 +41,7 @@ def job_from_document(document: Mapping[str, Any]) -> Job:
     """A job from a document already parsed. Its problems have fields but no positions."""
     job, problems = _without_places(document)
     if problems or job is None:
-        raise ManifestError(problems)
+        raise ManifestError(_readable(problems))
     return job
 
 
@@ -113,6 +114,8 @@ def _load(text: str | bytes, source: str) -> list[tuple[Document, Job]]:
         problems.append(Problem(source=source, line=1, column=1, field="", message=nothing))
     result: list[tuple[Document, Job]] = []
     for document in parts:
+        if len(problems) >= MAX_PROBLEMS:
+            break
         checked, job, wrong = _check(document)
         problems += [problem for problem in wrong if (problem.line, problem.column) not in noted]
         if job is not None:
@@ -120,8 +123,16 @@ def _load(text: str | bytes, source: str) -> list[tuple[Document, Job]]:
     problems += _repeated_names(result)
     if problems:
         unique = {(p.line, p.column, p.field, p.message): p for p in problems}
-        raise ManifestError(sorted(unique.values(), key=lambda p: (p.line, p.column)))
+        raise ManifestError(_readable(sorted(unique.values(), key=lambda p: (p.line, p.column))))
     return result
+
+
+def _readable(problems: Sequence[Problem]) -> Sequence[Problem]:
+    if len(problems) < MAX_PROBLEMS:
+        return problems
+    last = problems[MAX_PROBLEMS - 1]
+    more = Text("there may be more: these are the first {most}", most=MAX_PROBLEMS)
+    return [*problems[:MAX_PROBLEMS], replace(last, field="", message=more, hint=None, snippet="", stray=False)]
 
 
 def _check(document: Document) -> tuple[Document, Job | None, list[Problem]]:
@@ -134,6 +145,8 @@ def _check(document: Document) -> tuple[Document, Job | None, list[Problem]]:
     mended, job, problems = _check_anew(replace(document, value=unshared(document.value)))  # a job has its own parts
     if job is None or problems:
         return mended, job, problems
+    if len(said) > _LONGEST_SOUND:
+        return document, replace(job, document=document.value), []
     with _sound_lock:
         _sound[said] = job
         while len(_sound) > _MOST_SOUND:
@@ -142,11 +155,14 @@ def _check(document: Document) -> tuple[Document, Job | None, list[Problem]]:
 
 
 def _check_anew(document: Document) -> tuple[Document, Job | None, list[Problem]]:
-    mended, model, problems = check_shape(document)
-    if model is None:
-        return mended, None, problems
-    job = build_job(model, mended.value)
-    problems += [problem for problem in check_job(mended, job) if mended.sound(mended.path(problem))]
+    try:
+        mended, model, problems = check_shape(document)
+        if model is None:
+            return mended, None, problems
+        job = build_job(model, mended.value)
+        problems += [problem for problem in check_job(mended, job) if mended.sound(mended.path(problem))]
+    except EnoughError:
+        return document, None, list(document.doubts.noted.values())
     return mended, job, problems
 
 

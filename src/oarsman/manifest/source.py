@@ -24,6 +24,8 @@ from oarsman.text.sentence import Text
 MAX_BYTES = 3 * 1024 * 1024  # what a Kubernetes API server takes in one request
 MAX_DEPTH = 100
 MAX_NODES = 200_000  # with every alias written out
+MAX_PROBLEMS = 100  # that anybody reads; no more are looked for
+_LONGEST_LINE = 2000  # of those that are shown
 
 # The line breaks the parser itself counts.
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -54,10 +56,15 @@ class Doubts:
     strays: set[str] = field(default_factory=set)  # names of fields that do not belong where they are
     spelling: dict[Path, str] = field(default_factory=dict)  # the last step of a path as the text has it
     paths: dict[str, Path] = field(default_factory=dict)  # of the fields that problems name
+    noted: dict[tuple[str, str], Problem] = field(default_factory=dict)  # by field and message
 
     def add(self, path: Path) -> None:
         self.broken.add(path)
         self.above.update(path[:end] for end in range(len(path)))
+
+
+class EnoughError(Exception):
+    """There are as many problems as anybody reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,11 @@ class Document:
     def _problem(self, place: tuple[int, int], path: Path, message: str, hint: str | None = None) -> Problem:
         name = dotted(self._as_written(path))
         self.doubts.paths[name] = path
-        return _problem(self.source, self.lines, place, name, message, hint)
+        noted = self.doubts.noted
+        if len(noted) >= MAX_PROBLEMS and (name, message) not in noted:
+            raise EnoughError
+        found = noted[name, message] = _problem(self.source, self.lines, place, name, message, hint)
+        return found
 
     def path(self, problem: Problem) -> Path:
         """The path of a problem of this document, in the words the document should use."""
@@ -135,7 +146,7 @@ def _problem(
     source: str, lines: tuple[str, ...], place: tuple[int, int], field: str, message: str, hint: str | None = None
 ) -> Problem:
     line, column = place
-    snippet = lines[line - 1] if 0 < line <= len(lines) else ""
+    snippet = lines[line - 1][:_LONGEST_LINE] if 0 < line <= len(lines) and column <= _LONGEST_LINE else ""
     return Problem(source=source, line=line, column=column, field=field, message=message, hint=hint, snippet=snippet)
 
 
@@ -206,7 +217,9 @@ def _at(text: str, index: int, source: str, message: str) -> Problem:
     breaks = list(_BREAK.finditer(text, 0, index))
     start = breaks[-1].end() if breaks else 0
     line = _BREAK.split(text[start : index + 200])[0]
-    return replace(_problem(source, (), (len(breaks) + 1, index - start + 1), "", message), snippet=line)
+    column = index - start + 1
+    shown = line if column <= _LONGEST_LINE else ""
+    return replace(_problem(source, (), (len(breaks) + 1, column), "", message), snippet=shown)
 
 
 class _Reader:
@@ -221,6 +234,8 @@ class _Reader:
 
     def run(self) -> None:
         for event in events(self.text):
+            if len(self.problems) >= MAX_PROBLEMS:
+                return
             line, column = event.start_mark.line + 1, event.start_mark.column + 1
             kind = type(event)
             if kind is yaml.ScalarEvent:

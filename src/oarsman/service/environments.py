@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 from oarsman.backends.base import Backend
 from oarsman.errors import NotFoundError, UsageError
+from oarsman.job.confined import confined_by
 from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, digest_of
 from oarsman.service.job_index import if_there
 from oarsman.service.models import BuildLogView, EnvironmentSpec, EnvironmentView, Identity
@@ -20,6 +22,10 @@ from oarsman.text.sentence import Text
 class EnvironmentService:
     _jobs: Backend
     identity: Identity
+
+    if TYPE_CHECKING:  # what the rest of the service has
+
+        def _surroundings(self) -> Mapping[str, str]: ...
 
     async def environments(self) -> Sequence[EnvironmentView]:
         require(self.identity, Action.LOOK)
@@ -45,7 +51,8 @@ class EnvironmentService:
                 field="requirements",
                 hint=Text("write them again, or let pip find them where it runs (pip.conf, netrc)"),
             )
-        made = await environments.put(given, owner=self.identity.name)
+        confined = confined_by(self._surroundings())  # what is built runs code of whoever wrote it
+        made = await environments.put(given, owner=self.identity.name, confined=confined)
         return await self._view(made)
 
     async def delete_environment(self, name: str) -> None:

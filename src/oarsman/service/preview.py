@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 from oarsman import names
 from oarsman.backends.base import Backend, HasInventory, Preview, Previews
@@ -25,6 +27,17 @@ from oarsman.text.sentence import Text, sentences
 _MOST_COPIES = 1000
 _LONGEST_NAME = 63
 _MOST_PLACED = 16_384  # ranks that a preview lists
+_reading = ThreadPoolExecutor(2, thread_name_prefix="documents")
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def apart(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Work on a document, which may be a large one, outside the event loop; and two at a time, so that other work that
+    needs a thread does not wait for them all."""
+    return await asyncio.get_running_loop().run_in_executor(_reading, partial(work, *args, **kwargs))
 
 
 def copies(name: str) -> Iterator[str]:
@@ -54,22 +67,33 @@ def one_document(wanted: Create) -> dict[str, Any]:
     return found[0]
 
 
+def _read(wanted: Create) -> tuple[dict[str, Any], Job]:
+    document = one_document(wanted)
+    return document, job_from_document(document)
+
+
 async def preview(
-    jobs: Backend, wanted: Create, *, environment: Mapping[str, str], folder: Awaitable[Path], asks: str | None = None
+    jobs: Backend,
+    wanted: Create,
+    *,
+    environment: Mapping[str, str],
+    folder: Awaitable[Path],
+    owner: str | None = None,
+    asks: bool = True,
 ) -> PreviewView:
-    """`asks`: somebody who may not see everybody's jobs; None: one who may. A folder that is not there is a problem."""
+    """`owner`: somebody who may not see everybody's jobs; None: one who may. `asks`: the place is asked what the job
+    would be given, else it is what the manifest says. A folder that is not there is a problem."""
     try:
         where = await folder
-        document = one_document(wanted)
-        job = job_from_document(document)
-        launch_line, hosts, placed, warnings = await _given(jobs, job, environment, where)
+        document, job = await apart(_read, wanted)
+        launch_line, hosts, placed, warnings = await _given(jobs, job, environment, where, asks=asks)
     except ManifestError as error:
         return _with_problems(error, wanted.manifest or "")
     except UsageError as error:
         return PreviewView(problems=[ProblemView(field=error.field or "", message=error.message, hint=error.hint)])
     view = PreviewView(
         document=document,
-        completed=to_yaml([completed(job)]),
+        completed=await apart(lambda: to_yaml([completed(job)])),
         total_replicas=job.total_replicas,
         slots=job.slots,
         ranks=views.ranks_asked_for(job),
@@ -80,7 +104,7 @@ async def preview(
         warnings=warnings,
     )
     try:
-        fit = FitView.of(await jobs.fit(document, owner=asks))
+        fit = FitView.of(await jobs.fit(document, owner=owner))
     except ManifestError as error:  # valid for every engine, but not for this one
         return _with_problems(error, wanted.manifest or "")
     except OarsmanError as error:  # a cluster that cannot be reached: everything else is still true
@@ -95,16 +119,18 @@ async def preview(
     return view.model_copy(update={"fit": fit, "warnings": [*view.warnings, *refused, *crowd]})
 
 
-async def planned(jobs: Backend, document: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Preview:
+async def planned(
+    jobs: Backend, document: Mapping[str, Any], environment: Mapping[str, str], folder: Path, *, trusts: bool
+) -> Preview:
     """Everything it would be, in full. Raises ManifestError for what is no valid job there."""
     if isinstance(jobs, Previews):
         return await jobs.preview(document, environment=environment, folder=folder)
     from oarsman.backends.local.capacity import preview as on_this_machine  # late: it imports the whole engine
 
-    job = job_from_document(document)
+    job = await apart(job_from_document, document)
     if job.annotation(names.ANNOTATION_ENVIRONMENT):
         await jobs.fit(document)
-    return await asyncio.to_thread(on_this_machine, job, environment, folder)
+    return await asyncio.to_thread(partial(on_this_machine, job, environment, folder, trusts=trusts))
 
 
 def _with_problems(error: ManifestError, text: str) -> PreviewView:
@@ -113,10 +139,12 @@ def _with_problems(error: ManifestError, text: str) -> PreviewView:
 
 def _placed(problem: Problem, text: str) -> Problem:
     """An engine knows documents only; where the text has the annotation it speaks of, its line is shown."""
+    if problem.line:
+        return problem
     name = problem.field.rpartition("[")[2].rstrip("]")
     lines = text.splitlines()
     number = next((n for n, line in enumerate(lines) if name and name in line), None)
-    if problem.line or number is None:
+    if number is None:
         return problem
     snippet = lines[number]
     return replace(problem, line=number + 1, column=snippet.index(name) + 1, snippet=snippet)
@@ -128,16 +156,16 @@ def _on_one_host(jobs: Backend) -> TypeGuard[Previews]:
 
 
 async def _given(
-    jobs: Backend, job: Job, environment: Mapping[str, str], folder: Path
+    jobs: Backend, job: Job, environment: Mapping[str, str], folder: Path, *, asks: bool
 ) -> tuple[str, str, Mapping[int, str], list[str]]:
     """Launch line, hostfile, rank -> host, and what will not be honoured."""
-    if not _on_one_host(jobs):
+    if not (asks and _on_one_host(jobs)):
         line = shlex.join(job.launcher.container.argv)
         hosts = hostfile(job.implementation, job.hosts, job.slots_per_worker)
         return line, hosts, dict(enumerate(placement.planned(job))), []
     found = await jobs.preview(job.document, environment=environment, folder=folder)
     warnings = list(found.not_honoured)
-    if not found.mpi and not job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may have one
+    if not found.mpi and not job.mpi_path and not job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may have one
         warnings.append(Text("no MPI was found on this machine; `oarsman doctor` says what to install"))
     return found.rewritten, found.hostfile, found.ranks, warnings
 

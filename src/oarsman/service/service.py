@@ -16,16 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oarsman import names
-from oarsman.backends.base import Backend, HasNamespaces, JobRecord, StartsInFolder, merged
-from oarsman.errors import ConflictError, NotFoundError, UsageError
+from oarsman.backends.base import Backend, HasNamespaces, JobRecord, LooksAhead, StartsInFolder, merged
+from oarsman.errors import ConflictError, NotFoundError, UsageError, UserError
+from oarsman.job.confined import passed
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
+from oarsman.manifest.convert import Conversion
 from oarsman.service import documents, listing, models, preview, views
 from oarsman.service.documents import for_another_run
 from oarsman.service.environments import EnvironmentService
 from oarsman.service.job_index import JobIndex, Rows, RowsRead, if_there
 from oarsman.service.listing import ToldJobs, glance
+from oarsman.service.others import Others
 from oarsman.service.output import OutputService
 from oarsman.service.preview import copies
 from oarsman.service.rights import Action, may, require
@@ -44,7 +47,8 @@ _LATELY = timedelta(days=1)
 class JobService(OutputService, EnvironmentService, SweepService):
     """`job index`: where rows come from; without one, the backend is asked each time.
 
-    `environment` and `folder` are what jobs get that mention none, at places that use this machine's.
+    `environment` and `folder` are what jobs get that mention none, at places that use this machine's. `others`: what
+    those get that are not of its owner; `by_account`: the caller is not.
     """
 
     def __init__(
@@ -54,16 +58,23 @@ class JobService(OutputService, EnvironmentService, SweepService):
         job_index: JobIndex | None = None,
         *,
         accounts: bool = False,
+        others: Others | None = None,
+        by_account: bool = False,
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         progress: ProgressKept | None = None,
         sweeping: Sweeping | None = None,
     ) -> None:
-        self._jobs = jobs
         self.identity = identity
+        self._asks, self._trusts = may(identity, Action.CREATE), may(identity, Action.ADMINISTER)
+        if isinstance(jobs, LooksAhead) and not (self._asks and self._trusts):
+            jobs = jobs.limited(asks=self._asks, trusts=self._trusts)
+        self._jobs = jobs
         self._job_index = job_index
         self._accounts = accounts
+        self._others = others
+        self._by_account = by_account
         self._folder = folder
         self._environment = environment
         self._now = now
@@ -177,18 +188,18 @@ class JobService(OutputService, EnvironmentService, SweepService):
         return listing.facets(await self._rows(), self.sees, self._viewer)
 
     async def job(self, key: str) -> models.JobView:
-        return views.whole_job(await self._shown(await self._seen(key)))
+        return await preview.apart(views.whole_job, await self._shown(await self._seen(key)))
 
     async def _shown(self, record: JobRecord) -> JobRecord:
         """Whoever may only look at a job sees no secrets in it."""
         if may(self.identity, Action.CHANGE, record.owner):
             return record
-        document = await asyncio.to_thread(hidden, record.job.document)  # of whatever size somebody has sent
+        document = await preview.apart(hidden, record.job.document)
         return replace(record, job=replace(record.job, document=document))
 
     async def create(self, wanted: models.Create) -> models.JobView:
         require(self.identity, Action.CREATE)
-        document = preview.one_document(wanted)
+        document = await preview.apart(preview.one_document, wanted)
         there = await if_there(self._jobs.get(self._key_of(document))) if wanted.replace else None
         if there is not None and not may(self.identity, Action.CHANGE, there.owner):
             raise ConflictError(
@@ -216,20 +227,33 @@ class JobService(OutputService, EnvironmentService, SweepService):
         replace: bool = False,
         owner: str | None = None,
     ) -> models.JobView:
+        owner = owner or self.identity.name
         record = await self._jobs.submit(
             document,
-            environment={**self._surroundings(), **(environment or {})},
+            environment=self._surroundings(owner, environment, folder),
             folder=folder,
             replace=replace,
-            owner=owner or self.identity.name,
+            owner=owner,
         )
-        return self._told(record)
+        return await self._told(record)
 
-    def _surroundings(self) -> Mapping[str, str]:
-        return os.environ if self._environment is None else self._environment
+    def _surroundings(
+        self, owner: str | None = None, asked: Mapping[str, str] | None = None, folder: Path | None = None
+    ) -> Mapping[str, str]:
+        """The variables of a job of this owner (None: the caller's). Those of this process are for its own owner alone,
+        and not for what somebody else wrote."""
+        owner, asked = owner or self.identity.name, asked or {}
+        servers = os.environ if self._environment is None else self._environment
+        if self._others is None or not (self._by_account or owner != self.identity.name):
+            return {**servers, **asked}
+        if not may(self.identity, Action.CREATE):
+            return passed(servers)  # nothing will run
+        if folder is not None:
+            self._others.check_folder(folder)
+        return self._others.surroundings(owner, servers, asked)
 
     async def _chosen_folder(self, asked: str | None) -> Path:
-        if asked is None:
+        if asked is None or not self._asks:
             return self._folder or Path.cwd()
         if isinstance(self._jobs, StartsInFolder) and not await self._jobs.has_folder(asked):
             raise UsageError(
@@ -239,10 +263,10 @@ class JobService(OutputService, EnvironmentService, SweepService):
             )
         return Path(asked)
 
-    def _told(self, record: JobRecord) -> models.JobView:
+    async def _told(self, record: JobRecord) -> models.JobView:
         """The answer to a change; the job index learns of it, so that the list shown next is not older."""
         self._learn(record)
-        return views.whole_job(record)
+        return await preview.apart(views.whole_job, record)
 
     async def delete(self, key: str) -> None:
         await self._changing(key)
@@ -250,19 +274,19 @@ class JobService(OutputService, EnvironmentService, SweepService):
 
     async def scale(self, key: str, workers: int) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.scale(key, workers))
+        return await self._told(await self._jobs.scale(key, workers))
 
     async def suspend(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.suspend(key))
+        return await self._told(await self._jobs.suspend(key))
 
     async def resume(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.resume(key))
+        return await self._told(await self._jobs.resume(key))
 
     async def stop(self, key: str) -> models.JobView:
         await self._changing(key)
-        return self._told(await self._jobs.stop(key))
+        return await self._told(await self._jobs.stop(key))
 
     async def rerun(self, key: str) -> models.JobView:
         record = await self._changing(key)
@@ -288,7 +312,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         folder = record.folder or await self._chosen_folder(None)
         if renamed is not None:
             metadata["name"] = renamed
-            job_from_document(document)
+            await preview.apart(job_from_document, document)
             return await self._submit(document, folder=folder)
         return await self._submit_under_free_name(document, record.job.name, folder)
 
@@ -328,20 +352,32 @@ class JobService(OutputService, EnvironmentService, SweepService):
         async with aclosing(self._jobs.watch(key)) as records:
             async for record in records:
                 if may(self.identity, Action.SEE, record.owner):
-                    yield views.whole_job(await self._shown(record), texts)
+                    yield await preview.apart(views.whole_job, await self._shown(record), texts)
 
     # -- before it runs ------------------------------------------------------------------------------
     async def preview(self, wanted: models.Create) -> models.PreviewView:
         require(self.identity, Action.LOOK)
-        asks = self._viewer.name if self._viewer is not None else None
-        folder = self._chosen_folder(wanted.folder)
-        return await preview.preview(self._jobs, wanted, environment=self._surroundings(), folder=folder, asks=asks)
+        try:
+            environment = self._surroundings()
+        except UserError as error:  # the caller's jobs cannot be run here
+            return models.PreviewView(problems=[models.ProblemView(field="", message=error.message, hint=error.hint)])
+        return await preview.preview(
+            self._jobs,
+            wanted,
+            environment=environment,
+            folder=self._chosen_folder(wanted.folder),
+            owner=self._viewer.name if self._viewer is not None else None,
+            asks=self._asks,
+        )
 
     async def plan(self, wanted: models.Create) -> models.PlanView:
-        require(self.identity, Action.LOOK)
-        environment = {**self._surroundings(), **wanted.environment}
+        """With the variables of this machine and what is installed there: for those whose jobs get them."""
+        require(self.identity, Action.CREATE)
         folder = await self._chosen_folder(wanted.folder)
-        return models.PlanView.of(await preview.planned(self._jobs, preview.one_document(wanted), environment, folder))
+        environment = self._surroundings(None, wanted.environment, folder)
+        document = await preview.apart(preview.one_document, wanted)
+        planned = await preview.planned(self._jobs, document, environment, folder, trusts=self._trusts)
+        return models.PlanView.of(planned)
 
     async def templates(self) -> Sequence[models.Template]:
         return documents.all_templates()
@@ -355,6 +391,10 @@ class JobService(OutputService, EnvironmentService, SweepService):
                 field="apiVersion",
                 hint=Text("one of {names}", names=", ".join(version.value for version in ApiVersion)),
             ) from None
-        job_from_document(document)
-        found = convert_manifest(to_yaml([document]), "document", target)
+
+        def convert() -> Conversion:
+            job_from_document(document)
+            return convert_manifest(to_yaml([document]), "document", target)
+
+        found = await preview.apart(convert)
         return models.Converted(manifest=found.text, losses=found.losses)

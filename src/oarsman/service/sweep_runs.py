@@ -64,11 +64,7 @@ class SweepRunner:
 
         Raises ConflictError where another sweep has that name.
         """
-        check(wanted)
-        template, wanted = read_template(wanted, self._jobs.home)
-        points = wanted.all_points()
-        for index, parameters in enumerate(points):
-            check_point(document_of(wanted, template, index, parameters), index, parameters)
+        template, wanted, points = await asyncio.to_thread(checked, wanted, self._jobs.home)
         first = await if_there(self._jobs.get(wanted.job_key(0)))
         there = spec_of(first) if first is not None else wanted
         if there is None or not there.same_as(wanted):
@@ -320,6 +316,19 @@ def read_template(sweep: Sweep, home: str) -> tuple[Mapping[str, Any], Sweep]:
     return template, sweep
 
 
+def checked(wanted: Sweep, home: str) -> tuple[Mapping[str, Any], Sweep, Sequence[Parameters]]:
+    """The template, the sweep in its namespace and its points, each of which becomes a valid job."""
+    check(wanted)
+    template, wanted = read_template(wanted, home)
+    points = wanted.all_points()
+    if len(points) * len(wanted.manifest) > _MOST_READ:
+        wrong = Text("{count} points of a manifest of that length are too many", count=len(points))
+        raise UsageError(wrong, field="manifest", hint=Text("a shorter manifest, or fewer points"))
+    for index, parameters in enumerate(points):
+        check_point(document_of(wanted, template, index, parameters), index, parameters)
+    return template, wanted, points
+
+
 def check_point(document: Mapping[str, Any], index: int, parameters: Parameters) -> None:
     try:
         job_from_document(document)
@@ -332,6 +341,7 @@ def check_point(document: Mapping[str, Any], index: int, parameters: Parameters)
         raise ManifestError(problems) from error
 
 
+_MOST_READ = 32 << 20  # letters, of all points together
 _LINES_AT_ONCE = 500
 _PAGES = 4
 _LONGEST_LINE = 2_000

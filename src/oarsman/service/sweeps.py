@@ -127,7 +127,9 @@ class SweepService:
         def _viewer(self) -> Identity | None: ...
         async def _rows(self, namespace: str | None = None) -> Rows: ...
         async def _changing(self, key: str) -> JobRecord: ...
-        def _surroundings(self) -> Mapping[str, str]: ...
+        def _surroundings(
+            self, owner: str | None = None, asked: Mapping[str, str] | None = None, folder: Path | None = None
+        ) -> Mapping[str, str]: ...
         async def _chosen_folder(self, asked: str | None) -> Path: ...
 
     @property
@@ -225,11 +227,10 @@ class SweepService:
     async def driven_sweep(self, wanted: SweepSpec | str) -> Drive:
         """For whoever hands in the points itself and waits: a sweep to begin, or the key of one to go on with."""
         require(self.identity, Action.CREATE)
-        runner = self._runner
-        handing = self._handing(await self._chosen_folder(None), self.identity.name)
-        if isinstance(wanted, str):
-            return await runner.resume(wanted, handing)
-        return await runner.begin(sweep_of_spec(wanted), handing)
+        folder = await self._chosen_folder(None)
+        if isinstance(wanted, str):  # the rest of its points is whose the first one is
+            return await self._runner.resume(wanted, self._handing(folder, (await self._first(wanted)).owner))
+        return await self._runner.begin(sweep_of_spec(wanted), self._handing(folder, self.identity.name))
 
     async def resume_sweep(self, key: str) -> SweepView:
         first = await self._first(key)
@@ -266,7 +267,8 @@ class SweepService:
     def _handing(self, folder: Path, owner: str) -> Handing:
         from oarsman.service.sweep_runs import Handing
 
-        return Handing(environment=self._surroundings(), folder=folder, owner=owner, told=self._learn, mine=self._mine)
+        environment = self._surroundings(owner, folder=folder)
+        return Handing(environment=environment, folder=folder, owner=owner, told=self._learn, mine=self._mine)
 
     def _learn(self, record: JobRecord) -> None:
         if self._job_index is not None:

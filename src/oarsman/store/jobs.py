@@ -28,10 +28,12 @@ from oarsman.store.damage import explained
 from oarsman.text.sentence import Text, dump, load
 
 T = TypeVar("T")
-_SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql")  # each makes the next version of the one before
+# Each makes the next version of the one before.
+_SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-4.sql")
 _SCHEMA_VERSION = len(_SCHEMAS)
 _REMOVALS_KEPT = 50_000  # revisions; schema-2.sql says so too
 _RESERVE_BYTES = 2 << 20
+_PATIENCE_MS = 30_000  # for others who write
 _READ_AT_ONCE = 200  # jobs
 _ALL_BUT_ENVIRONMENT = (
     "uid, namespace, name, engine, owner, folder, document, '{}' AS environment, created_at, generation,"
@@ -137,10 +139,11 @@ class JobStore:
         return own.db
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, timeout=30, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(self._path, timeout=_PATIENCE_MS / 1000, isolation_level=None, check_same_thread=False)
         db.row_factory = sqlite3.Row
         db.execute("PRAGMA synchronous = NORMAL")  # survives kill -9; a power cut may lose the last moment
         db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA secure_delete = ON")  # what is taken out of it is not in the file any more
         return db
 
     def _version(self) -> int:
@@ -332,11 +335,13 @@ class JobStore:
         events: Sequence[tuple[str, str, str]] = (),
         now: datetime,
     ) -> bool:
-        """Status and its events together, or neither. False if the job is gone."""
+        """Status and its events together, or neither. False if the job is gone. With its end the variables go that it
+        was given: nobody needs them any more, and there are passwords among them."""
 
         def work() -> bool:
             updated = self._db.execute(
-                "UPDATE jobs SET status = ?, finished = ?, revision = ? WHERE uid = ?",
+                "UPDATE jobs SET status = ?1, finished = ?2, revision = ?3,"
+                " environment = iif(?2, '{}', environment) WHERE uid = ?4",
                 (json.dumps(status), int(finished), self._next_revision(), uid),
             )
             if updated.rowcount == 0:
@@ -345,7 +350,19 @@ class JobStore:
                 self._add_event(uid, severity, reason, message, now)
             return True
 
-        return self._write(work)
+        written = self._write(work)
+        if finished:
+            self._empty_the_log()
+        return written
+
+    def _empty_the_log(self) -> None:
+        """What was taken out of the database is in its log until others write over it. Nobody is waited for; if one
+        reads just now, the next end of a job does it."""
+        db = self._db
+        db.execute("PRAGMA busy_timeout = 0")
+        with contextlib.suppress(sqlite3.OperationalError):
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        db.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
 
     def _add_event(self, uid: str, severity: str, reason: str, message: str, now: datetime) -> None:
         if isinstance(written := dump(message), dict):

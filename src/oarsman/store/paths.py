@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import re
+import secrets
 import socket
 import stat
 import tempfile
@@ -26,6 +26,11 @@ def short_temp() -> Path:
     chosen = tempfile.gettempdir()
     plain = _SHORT_AND_PLAIN.fullmatch(chosen) or not os.access("/tmp", os.W_OK | os.X_OK)
     return Path(chosen if plain else "/tmp")
+
+
+def _a_name() -> Path:
+    """For a folder that is not there yet. Nobody can guess it, or make one of that name before we do."""
+    return short_temp() / f"oarsman-{secrets.token_hex(5)}"
 
 
 class _InState:
@@ -62,13 +67,12 @@ class Paths:
 
     @property
     def run(self) -> Path:
-        """Noted down in the state: whatever TMPDIR is to a command, it has to find the supervisor and its jobs."""
+        """Noted down in the state: whatever TMPDIR is to a command, it has to find the supervisor and its jobs. Until
+        that is done there is none."""
         try:
             return Path(os.readlink(self._run_link))
         except OSError:
-            # One per user and state folder, so that two of them never meet.
-            mark = hashlib.sha256(f"{os.getuid()} {self.state}".encode(errors="surrogateescape")).hexdigest()[:10]
-            return short_temp() / f"oarsman-{mark}"
+            return self._run_link
 
     @property
     def socket(self) -> Path:
@@ -101,16 +105,15 @@ class Paths:
             if not self.run.parent.is_dir():  # a TMPDIR of its own that is gone since
                 self._run_link.unlink(missing_ok=True)
             with contextlib.suppress(FileExistsError):
-                self._run_link.symlink_to(self.run)
+                self._run_link.symlink_to(_a_name())
         self.check_run()
 
     def make_run(self) -> None:
         """Create the run folder. Only the supervisor does, which also removes it: who only looks leaves nothing."""
         with _no_place():
-            if not self.check_run():  # whoever took its name cannot guess this one
-                other = tempfile.mkdtemp(prefix="oarsman-", dir=short_temp())
+            if not self.check_run():  # somebody who saw it there took its name
                 self._run_link.unlink()
-                self._run_link.symlink_to(other)
+                self._run_link.symlink_to(_a_name())
             self.run.mkdir(mode=0o700, exist_ok=True)
         if not self.check_run():
             raise self._not_ours()

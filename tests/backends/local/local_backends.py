@@ -33,6 +33,7 @@ def without_a_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.ensure", _nothing)
+    monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.check_that_it_confines", _nothing)
     monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.poke", _nothing)
     monkeypatch.setattr("oarsman.backends.local.follow.SupervisorLink.attend", _nothing)
 

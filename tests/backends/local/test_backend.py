@@ -20,7 +20,8 @@ from oarsman import names
 from oarsman.backends.base import Amounts
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.engines.hosts.local import capacity
-from oarsman.errors import ManifestError, UserError
+from oarsman.errors import ForbiddenError, ManifestError, UserError
+from oarsman.job.confined import Confined
 from oarsman.job.state import Status
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
@@ -63,9 +64,15 @@ def test_a_record_that_cannot_be_read_does_not_hide_the_others(jobs: LocalBacken
 
 
 def test_a_job_belongs_to_whom_it_was_submitted_for(jobs: LocalBackend) -> None:
-    assert jobs.submit(document("hers"), environment={}, folder=Path("/"), owner="ada").owner == "ada"
+    confined = Confined("/", []).kept({}, {})
+    assert jobs.submit(document("hers"), environment=confined, folder=Path("/"), owner="ada").owner == "ada"
     assert jobs.submit(document("mine"), environment={}, folder=Path("/")).owner == getpass.getuser()
     assert jobs.get("default/hers").owner == "ada"
+
+
+def test_a_job_of_somebody_else_never_has_the_rights_of_this_user(jobs: LocalBackend) -> None:
+    with pytest.raises(ForbiddenError, match="default/pi is a job of ada"):
+        jobs.submit(document(), environment={"PATH": "/bin"}, folder=Path("/"), owner="ada")
 
 
 def test_an_edit_is_seen_although_the_document_was_read_before(jobs: LocalBackend) -> None:

@@ -59,6 +59,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Starts:
 @pytest.fixture
 def jobs(tmp_path: Path, starts: Starts) -> Iterator[LocalBackend]:
     paths = Paths(tmp_path / "state")
+    paths.make()
     paths.make_run()  # for the tests that are the supervisor
     yield local_backend(paths)
     paths.socket.unlink(missing_ok=True)

@@ -184,7 +184,7 @@ def test_a_log_that_is_complete_is_followed_without_waiting_for_anything(
     def refuse(*_given: object, **_more: object) -> None:
         raise AssertionError("nothing is awaited")
 
-    monkeypatch.setattr("oarsman.backends.stored.LocalChanges", refuse)
+    monkeypatch.setattr("oarsman.backends.local.follow.LocalChanges", refuse)
     add(merged_log(jobs, finished(jobs)), *(line(str(number)) for number in range(2500)))
     found = [len(page.lines) for page in jobs.log_follow("default/pi")]
     assert found == [1000, 1000, 500]

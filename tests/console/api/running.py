@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,13 +18,23 @@ OARSMAN = str(ROOT / ".venv" / "bin" / "oarsman")
 
 
 class Served:
-    def __init__(self, state: Path, *options: str, **environment: str) -> None:
+    def __init__(
+        self,
+        state: Path,
+        *options: str,
+        before: Sequence[str] = (),
+        folder: Path | None = None,
+        only: Mapping[str, str] | None = None,
+        **environment: str,
+    ) -> None:
+        """`before`: what stands before the command. `only`: the variables that it has."""
         path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
-        self.environment = {**os.environ, "OARSMAN_STATE": str(state), "PATH": path, "LANG": "C.UTF-8"} | environment
+        usual = {**os.environ, "OARSMAN_STATE": str(state), "PATH": path, "LANG": "C.UTF-8"}
+        self.environment = {**(usual if only is None else only), **environment}
         self.process = subprocess.Popen(
-            [OARSMAN, "serve", "--port", "0", *options],
+            [*before, OARSMAN, "serve", "--port", "0", *options],
             env=self.environment,
-            cwd=state.parent,
+            cwd=folder or state.parent,
             text=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

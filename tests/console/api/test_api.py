@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .asking import Asking
+from .asking import API, Asking
 from .memory import FAILED, QUEUED, SUCCEEDED, a_document, at
 
 PROBLEM = "application/problem+json"
@@ -183,3 +183,20 @@ def test_the_description_is_served_and_names_every_operation(ask: Asking) -> Non
     assert {"listJobs", "createJob", "followLog", "previewJob"} <= set(names)
     assert len(names) == len(set(names))
     assert "ProblemDetails" in found["components"]["schemas"]
+
+
+# Their bodies are read before it is asked who sends them: two of them are the way in.
+READ_FIRST = {("POST", "/session"), ("POST", "/session/cluster"), ("PUT", "/me/password")}
+
+
+def test_whoever_shows_nothing_gets_nothing(ask: Asking) -> None:
+    """On every route of the API, whichever there will be."""
+    ask.jobs.add("pi", SUCCEEDED)
+    answered = {}
+    for path, methods in ask.app.openapi()["paths"].items():
+        for method in map(str.upper, methods):
+            route = path.removeprefix(API)
+            answer = ask(method, route, by="", json={})
+            if answer.status_code != (422 if (method, route) in READ_FIRST else 401):
+                answered[method, route] = answer.status_code
+    assert answered == {}

@@ -231,7 +231,8 @@ def test_browsers_are_told_to_stay_with_tls_where_the_name_is_for_it_alone(
 
 
 # -- what is said at the start -----------------------------------------------------------------------
-def test_without_tls_the_start_says_what_that_means_unless_a_proxy_is_named() -> None:
+def test_without_tls_the_start_says_what_that_means_unless_a_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oarsman.service.others.Others.refusal", lambda _: None)  # it says more where it is root's
     open_to_all = ConsoleSettings(host="0.0.0.0", insecure=True)
     assert refusal(open_to_all, accounts=1) is None
     (said,) = remarks(open_to_all)
@@ -242,3 +243,9 @@ def test_without_tls_the_start_says_what_that_means_unless_a_proxy_is_named() ->
         ConsoleSettings(host="0.0.0.0", insecure=True, trusted_proxies=("10.0.0.1",)),
     ):
         assert remarks(quiet) == []
+
+
+def test_the_start_says_where_accounts_can_run_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oarsman.service.others.Others.refusal", lambda _: "why")
+    assert remarks(ConsoleSettings(host="0.0.0.0", cert=Path("cert.pem"))) == ["accounts cannot run jobs here: why"]
+    assert remarks(ConsoleSettings()) == []  # the owner of the machine alone

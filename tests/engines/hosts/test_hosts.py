@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from oarsman import names
 from oarsman.text import units
 
-from .machine import ONE_OF_EACH, Machine, mpi_folder, mpijob, python
+from .machine import ONE_OF_EACH, PATIENCE, Machine, mpi_folder, mpijob, python
 
 pytestmark = pytest.mark.mpi
 TELLS = """
@@ -347,6 +348,19 @@ def test_limits_of_a_job_are_those_of_the_shell_that_asked_for_it(own_machine: M
     everything = {"resources": {"requests": {"cpu": str(len(cpus))}}}
     (own_machine.folder / "job.yaml").write_text(json.dumps(mpijob("big", shows, workers=1, worker=everything)))
     own_machine.ok("run", "job.yaml")  # the supervisor's one processor is not all there is to give
+
+
+def test_nothing_of_the_variables_is_left_when_a_job_has_ended(machine: Machine) -> None:
+    """They reach its ranks, and are nowhere in the state afterwards."""
+    secret = "a password of the shell"
+    machine.environment["SHELLS_SECRET"] = secret
+    key = machine.submit(mpijob("keeps", ["mpirun", "-n", "1", "sh", "-c", 'echo "has ${#SHELLS_SECRET}"']))
+    machine.until_finished(key)
+    assert machine.rank_lines(key) == [f"has {len(secret)}"]
+    state, deadline = machine.paths.state, time.monotonic() + PATIENCE
+    while left := [path for path in state.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
 
 
 def test_a_job_from_before_limits_were_recorded_still_runs(machine: Machine) -> None:

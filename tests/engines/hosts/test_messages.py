@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from oarsman.engines.hosts.core.job_spec import (
     write_spec,
 )
 from oarsman.engines.hosts.core.messages import Codec, Unknown
-from tests.for_every import for_every_row
+from tests.for_every import for_every, for_every_row
 
 STARTED = {
     "rank": 3,
@@ -89,6 +90,47 @@ def test_a_connection_that_ends_in_the_middle_of_a_message_has_ended() -> None:
         assert messages.CALLS.receive(ours) == (None, [])
 
 
+NOT_MEANT = {
+    "a rank that is a path": {"rank": "/../../x", "size": 1, "local": 0, "host": "h", "attempt": 1, "world": "1"},
+    "an attempt that is one": {"output": True, "attempt": "../x"},
+    "a reason that would be filled in": {"exit": 1, "reason": {"template": "{x:>999999999}", "arguments": {"x": "y"}}},
+    "lines that are none": {"exit": 1, "lines": {"a": 1}},
+    "an order": {"do": "publish", "hosts": [], "files": {"../x": "y"}},
+    "a name that is none": {"do": ["end"]},
+}
+
+
+@for_every(NOT_MEANT.values())
+def test_of_a_job_that_is_confined_only_what_a_rank_says_is_understood(facts: dict[str, Any]) -> None:
+    assert type(messages.RANK_CALLS.from_json(facts)) is messages.Unknown
+
+
+def test_nobody_waits_for_the_rest_of_a_message_and_one_without_end_is_none() -> None:
+    whole = messages.RANK_CALLS.encode(messages.TakeInput("1"))
+    for sent, is_whole in ((b"", None), (whole[:2], False), (whole[:-1], False), (whole, True), (whole * 2, True)):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            theirs.send(sent)
+            if is_whole is not None:
+                assert messages.RANK_CALLS.is_whole(ours) is is_whole
+            theirs.close()
+            assert messages.RANK_CALLS.is_whole(ours) is (is_whole in (None, True))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.send(messages.LENGTH.pack(1 << 31))
+        assert messages.RANK_CALLS.is_whole(ours)
+        assert messages.RANK_CALLS.receive(ours) == (None, [])
+
+
+def test_descriptors_that_come_with_a_message_are_not_handed_on() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        messages.CALLS.send(theirs, messages.GiveInput("1"), [0])
+        [fd] = messages.CALLS.receive(ours)[1]
+        assert not os.get_inheritable(fd)
+        os.close(fd)
+
+
 HOST = {"role": "worker", "index": 1, "folder": "/home", "memory": 1 << 30, "cpus": None, "temp": "/run/t/1"}
 MOUNT = {"source": "/a", "target": "/b", "read_only": True, "memory": False, "options": "mode=1777", "make": False}
 JOB = {
@@ -103,6 +145,7 @@ JOB = {
         "etc": True,
         "network": False,
         "trouble": "",
+        "confines": False,
     },
     "network": "host",
     "ip": None,

@@ -11,10 +11,11 @@ from typing import cast
 import pytest
 
 import oarsman
-from oarsman.engines.hosts.core import host_specs, installed_mpi, process, shims
+from oarsman.engines.hosts.core import installed_mpi, process, shims
 from oarsman.engines.hosts.core.messages import CALLS, RankEnded, RankStarted
 from oarsman.engines.hosts.core.shims import mpirun, rank, ssh
 from oarsman.job.mpi import Family
+from oarsman.job.references import References
 from oarsman.text.sentence import Text
 
 
@@ -143,7 +144,7 @@ def test_an_mpi_is_known_by_its_own_words(text: str) -> None:
     ],
 )
 def test_references_are_expanded_as_kubernetes_does(text: str, expected: str) -> None:
-    assert host_specs.expand(text, {"A": "1", "B": "2"}) == expected
+    assert References().replaced(text, {"A": "1", "B": "2"}) == expected
 
 
 def test_a_process_is_known_by_its_start_not_its_number_alone() -> None:

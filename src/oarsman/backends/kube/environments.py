@@ -29,6 +29,7 @@ from oarsman.engines.kube.client import (
     resources,
 )
 from oarsman.errors import ConflictError, NotFoundError, RetryableError, UsageError, UserError
+from oarsman.job.confined import Confined
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, digest_of
 from oarsman.store.environments import MPI, NAME, check_name
 from oarsman.text.sentence import Text, dump
@@ -137,7 +138,9 @@ class KubeEnvironments:
         return users
 
     # -- changing ------------------------------------------------------------------------------------
-    async def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
+    async def put(
+        self, wanted: EnvironmentWanted, *, owner: str | None = None, confined: Confined | None = None
+    ) -> EnvironmentRecord:
         _check(wanted)
         async with self._asking() as kube:
             await self._require_claim(kube)

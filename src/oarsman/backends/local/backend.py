@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +13,6 @@ from oarsman import names
 from oarsman.backends.base import Fit, HostRecord, Preview
 from oarsman.backends.stored import StoredBackend
 from oarsman.job.job import Job
-from oarsman.manifest import job_from_document
 from oarsman.portal import in_thread
 
 
@@ -23,10 +23,10 @@ class LocalBackend(StoredBackend):
     def hosts(self) -> Sequence[HostRecord]:
         from oarsman.backends.local import capacity
 
-        return [capacity.host(self._unsettled(), datetime.now(UTC))]
+        return [capacity.host(self._unsettled(), datetime.now(UTC), asks=self._asks)]
 
     async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
-        job = replace(job_from_document(document), owner=owner or "")
+        job = replace(await asyncio.to_thread(self._read, document), owner=owner or "")
         if job.annotation(names.ANNOTATION_INVENTORY):
             from oarsman.backends.ssh.backend import SshBackend
 
@@ -45,6 +45,6 @@ class LocalBackend(StoredBackend):
     def preview(self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path) -> Preview:
         from oarsman.backends.local import capacity  # late: it imports the whole engine
 
-        job = job_from_document(document)
+        job = self._read(document)
         self._in_its_environment(job)
-        return capacity.preview(job, environment, folder)
+        return capacity.preview(job, environment, folder, trusts=self._trusts)

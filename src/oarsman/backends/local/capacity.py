@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,11 +72,13 @@ def this_machine() -> HostCapacity:
     return HostCapacity([machine], one_machine, lambda job: {job.launcher_host: machine.name})
 
 
-def host(records: Sequence[JobRecord], now: datetime) -> HostRecord:
+def host(records: Sequence[JobRecord], now: datetime, *, asks: bool = True) -> HostRecord:
+    """asks: the driver of its GPUs is asked what they do, which starts a program."""
     site = this_machine()
     [machine] = site.machines
     shares = [(job.gang.key, job.holds()[machine.name]) for job in site.placed(records, now)]
-    return HostRecord.of(machine, shares, name=socket.gethostname(), state="ready", used=_used(machine.capacity))
+    used = _used(machine.capacity, asks=asks)
+    return HostRecord.of(machine, shares, name=socket.gethostname(), state="ready", used=used)
 
 
 def running_and_waiting(records: Sequence[JobRecord]) -> tuple[list[JobRecord], list[JobRecord]]:
@@ -128,7 +131,7 @@ def _busy_seconds() -> float:
     return float(sum(clocks) - sum(getattr(clocks, name, 0.0) for name in ("idle", "iowait", "guest", "guest_nice")))
 
 
-def _used(has: Capacity) -> Amounts:
+def _used(has: Capacity, *, asks: bool) -> Amounts:
     """Whoever uses it. Of processors and memory no more than we count as being there."""
     from oarsman.control.usage import gpus_in_use
 
@@ -136,7 +139,7 @@ def _used(has: Capacity) -> Amounts:
     return Amounts(
         cpus=round(min(_processors.busy(), float(has.cpus)), 2),
         memory_bytes=min(int(memory.total - memory.available), int(has.memory)),
-        gpus=sum(1 for gpu in gpus_in_use().values() if gpu.percent > 0) if has.gpus else 0,
+        gpus=sum(1 for gpu in gpus_in_use().values() if gpu.percent > 0) if has.gpus and asks else 0,
     )
 
 
@@ -144,9 +147,14 @@ _RUN = "<run>"  # folders that exist only once the job does
 _FOLDER = "<job>"
 
 
-def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
+def preview(job: Job, environment: Mapping[str, str], folder: Path, *, trusts: bool = True) -> Preview:
+    """trusts: what the job names is looked at: its MPI, which is run, and its folders. Else what we have ourselves."""
     separation = probe()
-    found = installed_mpi.choose(job, environment, folder)
+    found = None
+    if trusts:
+        found = installed_mpi.choose(job, environment, folder)
+    elif not job.mpi_path:
+        found = installed_mpi.choose(job, os.environ, folder)
     mpi = found or FoundMpi(Family.OPENMPI5, "", os.path.join(os.defpath.split(os.pathsep)[-1], "mpirun"))
     host_specs = LocalHostSpecs(
         job=replace(job, uid="<uid>"),
@@ -161,8 +169,11 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
     given = host_specs.given_to(job.launcher_host)
     placement = launch.expected_placement(job.launch, job.hosts, job.slots_per_worker) if job.launch else None
     argv = job.launcher.container.argv
-    absent = (installed_mpi.explain_absence(job, environment),) if job.mpi_path and found is None else ()
-    refused = host_spec.all_refusals(job, folder=folder, separation=separation)
+    absent: tuple[str, ...] = ()
+    if job.mpi_path and found is None:
+        explained = partial(installed_mpi.explain_absence, job, environment)
+        absent = (explained() if trusts else installed_mpi.not_looked_for(job.mpi_path),)
+    refused = host_spec.all_refusals(job, folder=folder, separation=separation, environment=environment, looks=trusts)
     return Preview(
         mpi=str(found) if found is not None else "",
         hosts=job.hosts,

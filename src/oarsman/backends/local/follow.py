@@ -74,6 +74,12 @@ class SupervisorLink:
         now on is looked after, whatever becomes of us."""
         (await self.connect()).close()
 
+    async def check_that_it_confines(self) -> None:
+        """One of an earlier version would run the jobs of others as if they were of its owner."""
+        if not (await asyncio.to_thread(self._asked)).get("confines"):
+            hint = Text("`oarsman supervisor stop` ends it, and the next one takes its jobs up")
+            raise SupervisorError(Text("the supervisor is of an earlier version"), hint=hint)
+
     async def poke(self, uid: str) -> None:
         """Returns when a supervisor has taken note."""
         while not await self._told(poke=uid):
@@ -92,13 +98,17 @@ class SupervisorLink:
 
     def pid(self) -> int | None:
         """The process number of the supervisor, if one is running."""
+        return self._asked().get("pid")
+
+    def _asked(self) -> dict[str, int]:
+        """What the supervisor says of itself; empty: none is running."""
         sock = self.reach()
         if sock is None:
-            return None
+            return {}
         with sock:
             sock.sendall(b'{"pid": true}\n')
             answer = sock.recv(256)
-        return int(json.loads(answer)["pid"]) if answer else None
+        return dict(json.loads(answer)) if answer else {}
 
     def stop(self) -> bool:
         """Ask the supervisor to go and wait until it is gone. Jobs go on. False if there was none."""
@@ -259,6 +269,22 @@ class LocalChanges:
 
 
 Listening = Callable[..., AbstractAsyncContextManager[Listener]]
+
+
+class SharedChanges:
+    """One LocalChanges for all who listen in the same event loop, also to copies of a backend."""
+
+    def __init__(self, paths: Paths, unfinished: Callable[[], bool]) -> None:
+        self._paths, self._unfinished = paths, unfinished
+        self._changes: LocalChanges | None = None
+
+    def __call__(self, folder: Path | None = None) -> AbstractAsyncContextManager[Listener]:
+        changes = self._changes
+        if changes is None or not changes.open or changes.loop is not asyncio.get_running_loop():
+            changes = self._changes = LocalChanges(self._paths, self._unfinished)
+        return changes.listening(folder)
+
+
 Read = Callable[[StoredJob], JobRecord]
 
 

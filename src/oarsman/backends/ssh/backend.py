@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from oarsman.control.host_state import known_inventories
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.engines.hosts.ssh.inventory_file import find, load
 from oarsman.job.job import Job
-from oarsman.manifest import job_from_document
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.portal import in_thread
 from oarsman.store.paths import Paths
@@ -26,8 +26,8 @@ class SshBackend(StoredBackend):
     place = "ssh"
     shown = "ssh"  # of the rest of the store, those that are asked for by name
 
-    def __init__(self, hosts: str | None = None, paths: Paths | None = None) -> None:
-        super().__init__(paths)
+    def __init__(self, hosts: str | None = None, paths: Paths | None = None, *, any_inventory: bool = True) -> None:
+        super().__init__(paths, any_inventory=any_inventory)
         self._given = hosts
         self._known_inventories = known_inventories(self._paths)
         self._reading = asyncio.Lock()
@@ -35,6 +35,10 @@ class SshBackend(StoredBackend):
     @property
     def inventory(self) -> Path:
         return find(self._given).absolute()
+
+    @property
+    def _own_inventory(self) -> str:
+        return str(self.inventory)
 
     @in_thread
     def check(self) -> None:
@@ -55,7 +59,7 @@ class SshBackend(StoredBackend):
         stated = job.annotation(names.ANNOTATION_INVENTORY) if job is not None else ""
         async with self._reading:
             inventory_facts = await asyncio.to_thread(lambda: self._known_inventories.of(stated or str(self.inventory)))
-        if not inventory_facts.fresh:
+        if self._asks and not inventory_facts.fresh:
             await inventory_facts.look()
         return inventory_facts
 
@@ -74,7 +78,7 @@ class SshBackend(StoredBackend):
     async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         from oarsman.backends.ssh import capacity
 
-        job = job_from_document(document)
+        job = await asyncio.to_thread(self._read, document)
         answer = (await asyncio.to_thread(self._in_its_environment, job)).admission
         facts = await self.inventory_facts(job)
         site, job = capacity.site(facts.machines(), self._paths), replace(job, owner=owner or "")
@@ -89,9 +93,11 @@ class SshBackend(StoredBackend):
     async def preview(self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path) -> Preview:
         from oarsman.backends.ssh import capacity
 
-        job = job_from_document(document)
+        job = await asyncio.to_thread(self._read, document)
         fit, inventory_facts = await self.fit(document), await self.inventory_facts(job)
         known = inventory_facts.facts
         facts = {name: known[name] for name in set(fit.machines.values()) if name in known}
-        facts = {**known, **await inventory_facts.for_mpi_of(job, facts)}
-        return await asyncio.to_thread(capacity.preview, job, fit, inventory_facts, environment, facts)
+        if self._trusts:
+            facts = await inventory_facts.for_mpi_of(job, facts)
+        told = partial(capacity.preview, trusts=self._trusts)
+        return await asyncio.to_thread(told, job, fit, inventory_facts, environment, {**known, **facts})

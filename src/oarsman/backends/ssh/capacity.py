@@ -16,6 +16,7 @@ from oarsman import names
 from oarsman.backends.base import Amounts, Fit, HostFinding, HostRecord, JobRecord, Preview
 from oarsman.backends.local.capacity import HostCapacity
 from oarsman.control.host_state import last_check, placement_of
+from oarsman.engines.hosts.core.installed_mpi import not_looked_for
 from oarsman.engines.hosts.ssh import host_facts
 from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, WARN
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
@@ -86,10 +87,15 @@ def preview(
     inventory_facts: InventoryFacts,
     environment: Mapping[str, str],
     known: Mapping[str, HostFacts] | None = None,
+    *,
+    trusts: bool = True,
 ) -> Preview:
-    """Where it would be is only known of one that could start now. known: what hosts said when asked for this job."""
+    """Where it would be is only known of one that could start now. known: what hosts said when asked for this job;
+    without trust they were not asked for the MPI that it names."""
     known = known or inventory_facts.facts
     planned = _host_specs(job, fit, inventory_facts, known, environment) if fit.machines else ""
+    if isinstance(planned, str) and planned and job.mpi_path and not trusts:
+        planned = not_looked_for(job.mpi_path)
     files: Mapping[str, str] = {}
     given: Mapping[str, str] = {}
     if isinstance(planned, SshHostSpecs):

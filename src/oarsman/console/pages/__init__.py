@@ -5,20 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
     from oarsman.console.console import Console
 
 
-def make_app(console: Console) -> FastAPI:
+def make_app(console: Console) -> ASGIApp:
     """Once per process: NiceGUI keeps its pages in one place. Imported late, because it takes a second."""
     from fastapi import FastAPI
     from nicegui import ui
 
-    from oarsman.console.pages import account, create, environments, hosts, job, jobs, overview, page, sweeps
+    from oarsman.console.pages import (
+        account,
+        create,
+        environments,
+        hosts,
+        job,
+        jobs,
+        live,
+        messages,
+        overview,
+        page,
+        sweeps,
+    )
     from oarsman.console.parts import widgets
 
     app = FastAPI(openapi_url=None)
+    connections = live.LiveConnections(console.gate)
     account.register_login(console)
     for kind in (
         account.AccountPage,
@@ -32,7 +45,7 @@ def make_app(console: Console) -> FastAPI:
         environments.EnvironmentsPage,
         hosts.HostsPage,
     ):
-        page.register(console, kind)
+        page.register(console, connections, kind)
     ui.run_with(
         app,
         title="Oarsman",
@@ -42,4 +55,4 @@ def make_app(console: Console) -> FastAPI:
         binding_refresh_interval=None,
         reconnect_timeout=30.0,
     )
-    return app
+    return connections.behind(messages.only_meaningful(app))

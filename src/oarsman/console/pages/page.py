@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse
 from nicegui import Client, background_tasks, ui
 
 from oarsman.console.console import Console, RequestContext
+from oarsman.console.pages.live import LiveConnections
 from oarsman.console.parts import widgets
 from oarsman.console.parts.words import COOKIE, Words
 from oarsman.errors import OarsmanError, UnauthenticatedError
@@ -173,7 +174,7 @@ class Page(PagePart, ABC):
     async def show(self, request: Request) -> None: ...
 
 
-def register(console: Console, kind: type[Page]) -> None:
+def register(console: Console, connections: LiveConnections, kind: type[Page]) -> None:
     """For those who are in; others go to the login page first, and come back."""
 
     @ui.page(kind.path, response_timeout=_BUILT_WITHIN_SECONDS)
@@ -182,6 +183,7 @@ def register(console: Console, kind: type[Page]) -> None:
             caller = await asyncio.to_thread(console.gate.caller, request)  # it may wait for the file
             namespace = request.path_params.get("namespace")
             client = ui.context.client
+            connections.belongs(client, caller)
             context = PageContext.of(console, caller, say=spoken(request), client=client, namespace=namespace)
         except UnauthenticatedError:
             query = f"?{request.url.query}" if kind.with_query and request.url.query else ""

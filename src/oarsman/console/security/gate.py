@@ -172,6 +172,23 @@ class Gate:
                 hint=Text("programs had better use an API token"),
             )
 
+    def refuse_others_connections(self, request: HTTPConnection) -> None:
+        """Of those that keep a page up to date, however they are made: not every such request has an Origin, but then
+        it says where it comes from in other words."""
+        headers = request.headers
+        origin, page = headers.get("origin"), headers.get("referer")
+        if origin is None and page is not None:
+            origin = "/".join(page.split("/", 3)[:3])
+        if origin is None and request.scope["type"] != "websocket" and headers.get("sec-fetch-site") == "same-origin":
+            return
+        encrypted = self._encrypted(request)
+        if origin is None or not self.site.is_own_origin(origin, headers.get("host"), encrypted=encrypted):
+            raise ForbiddenError(STRANGE_PAGE)
+
+    def shown(self, request: HTTPConnection) -> bytes:
+        """What a request shows of whom it comes from, good or not: two requests that show the same are of the same."""
+        return hashed(request.headers.get("authorization") or self._cookie(request))
+
     def log_in(self, request: HTTPConnection, name: str, password: str) -> tuple[Identity, str]:
         """Who it is, and the new cookie's value. Slow on purpose: not for an event loop."""
         self._refuse_others_pages(request, origin_needed=False)

@@ -12,7 +12,7 @@ from nicegui import background_tasks, events, ui
 
 from oarsman.console.pages.create import controls, draft
 from oarsman.console.pages.create.controls import Control
-from oarsman.console.pages.create.draft import Draft, with_change
+from oarsman.console.pages.create.draft import LARGEST, Draft, with_change
 from oarsman.console.pages.create.outlook import Outlook
 from oarsman.console.pages.page import Page
 from oarsman.console.parts.fields import TextField, YamlEditor
@@ -170,6 +170,9 @@ class CreatePage(Page):
         return self.say.refusal(complaint) if complaint is not None else None
 
     def _text_typed(self, text: str) -> None:
+        if len(text) > LARGEST:
+            ui.notify(self.say("The file is empty, or too large for a manifest."), type="warning")
+            return
         was_readable = self.draft.readable
         self.draft.take(text)
         if self.draft.readable:

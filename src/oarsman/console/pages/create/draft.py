@@ -6,6 +6,7 @@ It starts from a template, an earlier job or a file.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from nicegui import ui
@@ -20,6 +21,7 @@ from oarsman.service.preview import copies
 from oarsman.text.sentence import Text
 
 UNREADABLE = Text("the YAML cannot be read; mend it first")
+_LONGEST_READ = 1 << 16  # letters: it is read for the form after every key, for everybody in the same event loop
 
 
 class Draft:
@@ -32,15 +34,16 @@ class Draft:
         self.take(text)
 
     def take(self, text: str) -> None:
-        self.text = text
-        try:
-            self.values = form.values(form.document(text))
-            self.readable = True
-        except ManifestError:
-            self.readable = False
+        self.text, self.readable = text, False
+        if len(text) <= _LONGEST_READ:
+            with suppress(ManifestError):
+                self.values = form.values(form.document(text))
+                self.readable = True
 
     def change(self, field: str, value: Any) -> UserError | None:
         """Edit the text; what is wrong with the value, if the text cannot say it."""
+        if len(self.text) > _LONGEST_READ:
+            return UserError(UNREADABLE)
         try:
             edited = form.with_value(self.text, field, value)
         except ManifestError:
@@ -59,7 +62,7 @@ def with_change(text: str, field: str, value: Any) -> str:
 
 
 _OFFERED = 200  # earlier jobs, the newest
-_LARGEST = 1_000_000  # characters of a file
+LARGEST = 1 << 18  # letters of a manifest, as the service takes it
 
 
 async def template(service: JobService, name: str) -> str:
@@ -117,6 +120,6 @@ async def show(context: PageContext, begin_with: Callable[[str], None]) -> None:
             clearable=True,
             on_change=lambda event: from_job(event.value),
         ).props("outlined dense options-dense").classes("w-64")
-        choose = f"() => oarsman.chooseFile({_LARGEST})"
+        choose = f"() => oarsman.chooseFile({LARGEST})"
         ui.button(say("File"), icon="upload_file").props("outline no-caps").on("click", js_handler=choose)
         ui.on("oarsman-file", lambda event: from_file(str(event.args or "")))

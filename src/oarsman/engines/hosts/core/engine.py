@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import shutil
 import signal
 import time
@@ -21,11 +22,12 @@ from typing import Protocol
 from oarsman import names
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import agent_lock, job_agent, journal_state, messages, process, shims
-from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec, read_spec
+from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec, forget_variables, read_spec
 from oarsman.engines.hosts.core.journal import HostDown, HostGone, JournalReader, LauncherGone, add_note
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local.transport import LocalTransport
 from oarsman.errors import PlaceLostError, RetryableError, UnsupportedError
+from oarsman.job.confined import passed
 from oarsman.job.job import Job
 from oarsman.job.observed import PATIENCE, Observed, Phase, World
 from oarsman.job.state import Status
@@ -246,6 +248,7 @@ class HostsEngine:
                 case actions.Dismantle():
                     with contextlib.suppress(RetryableError):  # it is on its way out already
                         await self._order(job, messages.EndJob())
+                    forget_variables(watched.folder)
                 case actions.DeleteJob():
                     pass  # the runtime removes the record and calls forget()
         except UnsupportedError as error:  # only known now that its places are
@@ -276,8 +279,15 @@ class HostsEngine:
         )
         if not watched.agent_alive:
             words = [*shims.starter(), "job-agent", str(watched.folder)]
+            spec = find_spec(watched.folder)
+            confined = spec is not None and spec.confinement is not None  # of our variables nothing may be left there
             agent = await asyncio.create_subprocess_exec(
-                *words, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, start_new_session=True
+                *words,
+                stdin=DEVNULL,
+                stdout=DEVNULL,
+                stderr=PIPE,
+                start_new_session=True,
+                env=passed(os.environ) if confined else None,
             )
             _, trouble = await agent.communicate()
             if agent.returncode != 0:
@@ -302,7 +312,7 @@ class HostsEngine:
         """Have it done, or RetryableError with the job agent's words."""
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
-                reader, writer = await asyncio.open_unix_connection(self._run_folder(job.uid) / job_agent.CONTROL)
+                reader, writer = await asyncio.open_unix_connection(self._control(job.uid))
                 with contextlib.closing(writer):
                     writer.write(messages.CALLS.encode(order))
                     await writer.drain()
@@ -327,6 +337,11 @@ class HostsEngine:
             self._watched[job.uid] = Watched(self._job_folder(job.uid))
         return self._watched[job.uid]
 
+    def _control(self, uid: str) -> Path:
+        """Where its agent takes orders."""
+        hidden = self._run_folder(uid) / job_agent.ORDERS
+        return (hidden if hidden.is_dir() else self._run_folder(uid)) / job_agent.CONTROL
+
     def _listen(self, uid: str, watched: Watched) -> None:
         if watched.listener is None or watched.listener.done():
             watched.listener = in_background(self._hear(uid), f"listening to the job agent of {uid}")
@@ -334,7 +349,7 @@ class HostsEngine:
     async def _hear(self, uid: str) -> None:
         """Notify after every fact the job agent noted, and once more when it is gone."""
         try:
-            reader, writer = await asyncio.open_unix_connection(self._run_folder(uid) / job_agent.CONTROL)
+            reader, writer = await asyncio.open_unix_connection(self._control(uid))
             with contextlib.closing(writer):
                 writer.write(messages.CALLS.encode(messages.Listen()))
                 while True:

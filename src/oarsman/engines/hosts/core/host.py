@@ -93,9 +93,17 @@ class HostNetwork(ABC):
         self.run_folder = spec.run_folder
         self._uid = spec.uid
         self._slices = spec.cgroups
+        self._user = spec.confinement if spec.confinement is not None and spec.confinement.uid >= 0 else None
+
+    @property
+    def mode(self) -> int:
+        """Of sockets for the job: who sees them at all, their folder says."""
+        return 0o600 if self._user is None else 0o666
 
     def open(self) -> None:
         linux.become_subreaper()
+        if self._user is not None:
+            os.umask(0o022)
         for name in ("h", "t", "etc/mpi"):
             os.makedirs(f"{self.run_folder}/{name}", exist_ok=True)
 
@@ -111,6 +119,8 @@ class HostNetwork(ABC):
         group = cgroups.group_of(self._slices, self._uid, "launcher" if spec.launcher else str(spec.index))
         unset = group.make(memory_bytes=spec.memory, cpus=spec.cpus)
         os.makedirs(spec.temp, exist_ok=True)
+        if self._user is not None:
+            os.chown(spec.temp, self._user.uid, self._user.gid, follow_symlinks=False)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         pid = self._start(name, spec, theirs, group, [ours.fileno(), *close])
         theirs.close()
@@ -184,6 +194,7 @@ class Host(ABC, Generic[C]):
     name: str
     socket_path: str
     agent: socket.socket  # end of file here means the job agent is dead
+    server: socket.socket | None = None  # at that path, if somebody listens already
     commands: dict[int, C] = field(default_factory=dict)
     ending_by: float | None = None
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
@@ -192,7 +203,7 @@ class Host(ABC, Generic[C]):
         woken = process.wake_pipe()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
-        server = messages.listen(self.socket_path)
+        server = self.server or messages.listen(self.socket_path)
         self._watch(server, lambda _: self._watch(server.accept()[0], self._serve))
         self._watch(self.agent, self._obey)
         self._watch(woken, process.drain)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ from oarsman.engines.hosts.core.installed_mpi import LAUNCHERS, FoundMpi
 from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec
 from oarsman.job.environment import with_install
 from oarsman.job.job import Job, Role
+from oarsman.job.references import References
 
 SHIMMED = (*LAUNCHERS, "prterun")
 _GRACE_SECONDS = 10
-_REFERENCE = re.compile(r"\$(\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
 
 
 def members_of(job: Job) -> list[str]:
@@ -75,7 +74,8 @@ class HostSpecs(ABC):
     def _launcher_argv(self) -> list[str]:
         job = self.job
         known = self.given_to(job.launcher_host)
-        argv = [self._local_path(expand(word, known)) for word in job.launcher.container.argv]
+        references = References()
+        argv = [self._local_path(references.replaced(word, known)) for word in job.launcher.container.argv]
         named = os.path.basename(argv[0])
         if argv[0] != named and named in SHIMMED and job.launch is not None and not job.launch.in_shell:
             argv = self._launched(argv)
@@ -101,12 +101,12 @@ class HostSpecs(ABC):
         """Variables: the user's, ours, then the template's; what our parts rely on cannot be changed."""
         ours = self._ours(member)
         result = {**self._users(member), **ours}
-        fields = self._fields(member)
+        fields, references = self._fields(member), References()
         for variable in role_of(self.job, member).container.env:
             if variable.field_path is not None:
                 result[variable.name] = fields[variable.name]
             else:
-                result[variable.name] = self._local_path(expand(variable.value, result))
+                result[variable.name] = self._local_path(references.replaced(variable.value, result))
         return result | {key: value for key, value in ours.items() if key.startswith(("OARSMAN_", "K_MPI"))}
 
     def _fields(self, member: str) -> dict[str, str]:
@@ -149,11 +149,6 @@ class HostSpecs(ABC):
 
     @abstractmethod
     def _ours(self, member: str) -> dict[str, str]: ...
-
-
-def expand(text: str, environment: Mapping[str, str]) -> str:
-    """Kubernetes' own references: $(NAME) is replaced if known, $$(NAME) stays $(NAME)."""
-    return _REFERENCE.sub(lambda match: "$" if match[1] == "$" else environment.get(match[2], match[0]), text)
 
 
 def hand_out_gpus(

@@ -27,9 +27,15 @@ from oarsman.engines.hosts.core.messages import FirstOutput, RankEnded, RankStar
 from oarsman.text.sentence import Text
 
 CONTROL = "k"  # name of the control socket in the run folder
+ORDERS = "o"  # the folder there of the one that takes orders, where the job may give none: it does not see it
 _PULSE = 1.0
 _GATHERED = 0.1  # seconds
 _OF_CROWDS = (RankStarted, journal.RankEnd, journal.RankLines)
+# Of a job that is confined:
+_SAYS_WITHIN = 2.0  # seconds in which one of its processes has to say all of a message
+_LOOKS_AGAIN = 0.01  # seconds until the rest is looked for
+_HEARS_WITHIN = 0.2  # seconds in which it has to take an answer
+_MOST_SAID = 200_000  # messages in one attempt: each is a line of the journal, which others have to read
 _ALONE_SECONDS = 60.0  # how long hosts are kept for a supervisor to come back, when nothing runs on them
 
 
@@ -52,6 +58,8 @@ class JobAgent:
     last_pulse: float = 0.0
     needed_at: float = 0.0  # when a launcher ran, or a supervisor listened
     ranks: Ranks = field(default_factory=Ranks)  # of the present attempt
+    said: int = 0  # messages of a job that is confined, in this attempt
+    unsaid: dict[socket.socket, float] = field(default_factory=dict)  # since when one of its messages has only begun
     deadline: float | None = None  # of the job, by the clock that its status is told by
 
     def run(self, ready: int) -> None:
@@ -60,8 +68,12 @@ class JobAgent:
         signal.signal(signal.SIGTERM, lambda *_: self.end())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        server = messages.listen(f"{self.network.run_folder}/{CONTROL}")
+        server = messages.listen(f"{self.network.run_folder}/{CONTROL}", mode=self.network.mode)
         self._watch(server, self._accept)
+        if self.spec.confinement is not None:
+            os.makedirs(f"{self.network.run_folder}/{ORDERS}", mode=0o700, exist_ok=True)
+            orders = messages.listen(f"{self.network.run_folder}/{ORDERS}/{CONTROL}")
+            self._watch(orders, lambda server: self._watch(server.accept()[0], self._serve))
         self._watch(woken, process.drain)
         if self.network.heartbeat is not None:
             self._watch(self.network.heartbeat, self.hosts.take_heartbeats)
@@ -82,7 +94,10 @@ class JobAgent:
 
     def _accept(self, server: socket.socket) -> None:
         try:
-            self._watch(server.accept()[0], self._serve)
+            caller = server.accept()[0]
+            if self.spec.confinement is not None:
+                caller.settimeout(_HEARS_WITHIN)
+            self._watch(caller, self._serve if self.spec.confinement is None else self._serve_job)
         except OSError as error:  # too many open files: more ranks than were planned
             self._give_up(Text("the job agent cannot take more ranks: {why}", why=error.strerror))
 
@@ -114,8 +129,26 @@ class JobAgent:
             except OSError:
                 self.listeners.discard(listener)
 
-    def _serve(self, caller: socket.socket) -> None:
-        message, fds = messages.CALLS.receive(caller)
+    def _serve_job(self, caller: socket.socket) -> None:
+        """Whatever a job that is confined says is at most about its own ranks."""
+        try:
+            if messages.RANK_CALLS.is_whole(caller):
+                self.said += 1
+                self.unsaid.pop(caller, None)
+                if self.said > _MOST_SAID:
+                    raise EOFError
+                self._serve(caller, messages.RANK_CALLS)
+            elif time.monotonic() > self.unsaid.setdefault(caller, time.monotonic()) + _SAYS_WITHIN:
+                raise EOFError
+            else:
+                time.sleep(_LOOKS_AGAIN)
+        except Exception:  # no message at all, or one that cannot be meant; it must not be the end of the agent
+            self.unsaid.pop(caller, None)
+            if caller.fileno() >= 0:
+                self._hang_up(caller)
+
+    def _serve(self, caller: socket.socket, calls: messages.Codec[Any] = messages.CALLS) -> None:
+        message, fds = calls.receive(caller)
         if isinstance(message, messages.GiveInput) and fds and self.launcher is not None:
             self.launcher.inputs[message.world] = fds.pop()
         for fd in fds:
@@ -125,7 +158,7 @@ class JobAgent:
                 self._hang_up(caller)
             case WorldStarted():
                 self.journal.note(message)
-            case RankStarted():
+            case RankStarted() if caller not in self.ranks:
                 self._note(self.ranks.started(caller, message))
                 if message.rank == 0 and self.launcher is not None and self.launcher.feed is not None:
                     self.launcher.feed_rank(self.network.socket_path(message.host))
@@ -133,6 +166,8 @@ class JobAgent:
                 self._give_input(caller, world)
             case messages.GiveInput():
                 pass
+            case messages.TakeLogs():
+                self._give_logs(caller)
             case FirstOutput():
                 self._saw_output(message.attempt)
             case RankEnded(code):
@@ -149,6 +184,19 @@ class JobAgent:
             messages.ANSWERS.send(caller, messages.Done("take-input"), [] if fd is None else [fd])
         if fd is not None:
             os.close(fd)
+
+    def _give_logs(self, caller: socket.socket) -> None:
+        """To a rank that does not see the folder that they are in."""
+        files: list[int] = []
+        try:
+            if caller in self.ranks and self.launcher is not None:
+                rank, logs = self.ranks[caller].facts.rank, self._logs(self.launcher.attempt)
+                names = (f"rank-{rank}.out", f"rank-{rank}.err", log_lines.MERGED)
+                files.extend(log_lines.open_for_appending(f"{logs}/{name}") for name in names)
+            messages.ANSWERS.send(caller, messages.Done("take-logs"), files)
+        finally:
+            for fd in files:
+                os.close(fd)
 
     def _hang_up(self, caller: socket.socket) -> None:
         # A rank whose shim was killed says nothing more; that silence is its end.
@@ -323,6 +371,7 @@ class JobAgent:
             return
         self.waiting_attempt = self.stdin = None
         self.ranks.clear()
+        self.said = 0
         self._watch(self.launcher.channel, self._launcher_says)
         for fd in self.launcher.streams:
             self._watch(fd, self._pump)

@@ -24,6 +24,19 @@ class Separation(NamedTuple):
     etc: bool = False  # own /etc/mpi and /etc/hosts
     network: bool = False  # own address on a private bridge
     trouble: str = ""  # the first refusal, in the kernel's words
+    confines: bool = False  # what a host sees of the files here can be chosen
+
+
+class Confinement(NamedTuple):
+    """What a job is kept to that comes from others than the owner of this machine. Folders may lie in one another."""
+
+    hidden: Sequence[str]  # it finds empty ones in their place
+    shown: Sequence[str] = ()  # what it can read all the same
+    writable: Sequence[str] = ()  # what it can write all the same
+    sealed: bool = True  # all else is there to be read only
+    uid: int = -1  # its own user; -1: ours
+    gid: int = -1
+    groups: Sequence[int] = ()
 
 
 class Mount(NamedTuple):
@@ -138,6 +151,7 @@ class JobSpec(NamedTuple):
     master_port: int = 0
     limits: Limits | None = None  # None: those of the job agent
     limits_told: Any = ""  # about them, a sentence as it is dumped
+    confinement: Confinement | None = None
     # on others
     placement: Mapping[str, str] = {}  # host -> machine
     addresses: Mapping[str, str] = {}  # by machine
@@ -161,6 +175,7 @@ def read_spec(folder: str) -> JobSpec:
             separation=_known(Separation, facts["separation"]),
             cgroups=_known(Slices, facts["cgroups"]),
             limits=_known(Limits, facts["limits"]) if facts.get("limits") else None,
+            confinement=_known(Confinement, facts["confinement"]) if facts.get("confinement") else None,
             hosts={name: _host(host, facts.get("transport")) for name, host in facts["hosts"].items()},
         )
     except (AttributeError, KeyError, TypeError) as error:
@@ -177,6 +192,15 @@ def find_spec(folder: os.PathLike[str]) -> JobSpec | None:
 
 def write_spec(folder: os.PathLike[str], spec: JobSpec) -> None:
     replace_file(f"{os.fspath(folder)}/{_FILE}", json.dumps(_plain(spec)))
+
+
+def forget_variables(folder: os.PathLike[str]) -> None:
+    """Nothing of the job runs any more; before it does again, all is written anew."""
+    spec = find_spec(folder)
+    if spec is not None and not spec.elsewhere:
+        local = {name: host for name, host in spec.hosts.items() if isinstance(host, LocalHostSpec)}
+        bare = {name: host._replace(environment={}) for name, host in local.items()}
+        write_spec(folder, spec._replace(hosts=bare))
 
 
 def replace_file(path: str, text: str, *, mode: int = 0o600) -> None:

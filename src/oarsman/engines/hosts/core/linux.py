@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from oarsman.engines.hosts.core.job_spec import Separation
@@ -35,11 +35,21 @@ MS_REC: Final = 16384
 MS_PRIVATE: Final = 1 << 18
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_DUMPABLE: Final = 4
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_PR_SET_NO_NEW_PRIVS: Final = 38
 _PR_CAP_AMBIENT: Final = 47
 _PR_CAP_AMBIENT_RAISE: Final = 2
 _CAPABILITY_VERSION_3: Final = 0x20080522
 _CAP_NET_ADMIN: Final = 12
+_OPEN_TREE: Final = 428  # numbers that are the same wherever Linux runs
+_MOVE_MOUNT: Final = 429
+_MOUNT_SETATTR: Final = 442  # Linux 5.12
+_AT_FDCWD: Final = -100
+_AT_RECURSIVE: Final = 0x8000
+_OPEN_TREE_CLONE: Final = 1
+_MOVE_MOUNT_F_EMPTY_PATH: Final = 4
+_MOUNT_ATTR_RDONLY: Final = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -65,6 +75,42 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
     mount(source, target, flags=MS_BIND | MS_REC)
     if read_only:
         mount("none", target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY)
+
+
+def take(path: str) -> int:
+    """Of this folder or file a mount that is nowhere yet, with all that is mounted below it as it is now."""
+    flags = ctypes.c_uint(_OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC)
+    found = _libc.syscall(ctypes.c_long(_OPEN_TREE), ctypes.c_long(_AT_FDCWD), os.fsencode(path), flags)
+    _check(min(found, 0), f"open_tree {path}")
+    return int(found)
+
+
+def put(taken: int, target: str) -> None:
+    words = (ctypes.c_long(taken), b"", ctypes.c_long(_AT_FDCWD), os.fsencode(target))
+    result = _libc.syscall(ctypes.c_long(_MOVE_MOUNT), *words, ctypes.c_uint(_MOVE_MOUNT_F_EMPTY_PATH))
+    _check(result, f"move_mount {target}")
+    os.close(taken)
+
+
+def set_read_only(target: str) -> None:
+    """For this mount and all below it. What else is said of a mount stays, which in a user namespace it has to."""
+    attributes = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_RDONLY)
+    size = ctypes.c_size_t(ctypes.sizeof(attributes))
+    words = (ctypes.c_long(_AT_FDCWD), os.fsencode(target), ctypes.c_uint(_AT_RECURSIVE), attributes, size)
+    _check(_libc.syscall(ctypes.c_long(_MOUNT_SETATTR), *words), f"mount_setattr {target}")
+
+
+def give_up_rights(uid: int, gid: int, groups: Sequence[int]) -> None:
+    """Become this user, for good: without capabilities, and no program (`sudo`, `su`) gives rights any more. Until the
+    next exec nobody but root can look into this process either."""
+    if uid != os.getuid():
+        os.setgroups(list(groups))
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    header, none = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)()
+    _check(_libc.capset(header, none), "capset")
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+    _check(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
 
 
 def become_subreaper() -> None:
@@ -186,13 +232,20 @@ def _try_everything() -> Separation:
     etc = mounts and works(_try_etc)
     network = works(_try_network)
     processes = mounts and works(_try_processes)
-    return Separation(needs_user, True, processes, mounts, etc, network, trouble[0] if trouble else "")
+    told = trouble[0] if trouble else ""
+    confines = processes and works(_try_confining)
+    return Separation(needs_user, True, processes, mounts, etc, network, told, confines)
 
 
 def _try_mounts() -> None:
     unshare(CLONE_NEWNS)
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
     mount("tmpfs", "/dev/shm", "tmpfs")
+
+
+def _try_confining() -> None:
+    mount("devpts", "/dev/pts", "devpts", options="newinstance,ptmxmode=0666")
+    set_read_only("/")
 
 
 def _try_etc() -> None:

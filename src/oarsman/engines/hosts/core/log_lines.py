@@ -11,6 +11,10 @@ from __future__ import annotations
 import os
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 MERGED = "merged.log"
 _LONGEST_LINE = 1 << 16
 _QUARREL = b"h: Warning: setpgid("  # "plm:rsh", "plm:ssh": Open MPI was slower than its own child, and nothing is wrong
@@ -53,15 +57,25 @@ class Recorder:
     that has not ended yet is read from the bytes, see `store/live_lines.py`."""
 
     def __init__(
-        self, folder: str, *, rank: str, host: str, stream: str, merge: bool, beside: Recorder | None = None
+        self,
+        folder: str,
+        *,
+        rank: str,
+        host: str,
+        stream: str,
+        merge: bool,
+        beside: Recorder | None = None,
+        opened: Sequence[int] = (),
     ) -> None:
-        """beside: one that has the merged log open already, and is finished after this one."""
+        """beside: one that has the merged log open already, and is finished after this one. opened: the file of the
+        stream and the merged log, for somebody who does not see the folder."""
         writer = "launcher" if rank == "-" else f"rank-{rank}"
-        self._raw = open_for_appending(os.path.join(folder, f"{writer}.{stream}"))
+        self._raw = opened[0] if opened else open_for_appending(os.path.join(folder, f"{writer}.{stream}"))
         self._shares = beside is not None
         self._merged = -1
         if merge:
-            self._merged = beside._merged if beside else open_for_appending(os.path.join(folder, MERGED))
+            merged = opened[1] if opened else None
+            self._merged = beside._merged if beside else merged or open_for_appending(os.path.join(folder, MERGED))
         self._label = f" {rank} {host} {stream} ".encode()
         self._by_launcher = rank == "-" and stream == "err"
         self._partial = b""

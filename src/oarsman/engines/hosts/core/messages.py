@@ -22,6 +22,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from oarsman.text.sentence import Text, dump, load
 
 LENGTH = struct.Struct("!I")
+_LONGEST = 100_000  # bytes, of somebody who is not trusted: the kernel holds as many
+_NOT_TO_BE_INHERITED = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # as what Python itself opens
 M = TypeVar("M", bound=tuple[Any, ...])  # named, with the names that its fields have in JSON
 
 
@@ -35,11 +37,14 @@ class Codec(Generic[M]):
     """The messages of one direction, by their names in JSON.
 
     The name stands under `tag`, unless one of the message's own fields is called so and tells it from the others:
-    {"do":"sweep","number":1}, {"signal":15}. Fields that are not known are passed over.
+    {"do":"sweep","number":1}, {"signal":15}. Fields that are not known are passed over. Of somebody who is not trusted
+    a message has a bounded length, and numbers and texts are what they should be: they become names of files.
     """
 
-    def __init__(self, kinds: Mapping[str, type[M]], *, tag: str = "do") -> None:
+    def __init__(self, kinds: Mapping[str, type[M]], *, tag: str = "do", trusted: bool = True) -> None:
         self._kinds = kinds
+        self._longest = 1 << 32 if trusted else _LONGEST
+        self._trusted = trusted
         self._tag = tag
         self._names = {kind: name for name, kind in kinds.items()}
         self._fields = [name for name, kind in kinds.items() if name in kind.__annotations__]
@@ -55,9 +60,11 @@ class Codec(Generic[M]):
 
     def from_json(self, facts: Mapping[str, Any]) -> M | Unknown:
         name = facts.get(self._tag) or next((field for field in self._fields if field in facts), "")
-        kind = self._kinds.get(name)
+        kind = self._kinds.get(name) if isinstance(name, str) else None
         if kind is None:
             return Unknown(str(name))
+        if not (self._trusted or all(_fits(facts[f], of) for f, of in kind.__annotations__.items() if f in facts)):
+            return Unknown(name)
         try:
             return kind(**{field: _value(facts[field]) for field in kind.__annotations__ if field in facts})
         except TypeError:  # it lacks a field
@@ -77,18 +84,35 @@ class Codec(Generic[M]):
             data = data[sent:]
         sock.sendall(data)
 
+    def is_whole(self, sock: socket.socket) -> bool:
+        """Whether the next message can be received without waiting for anybody, or the next one never will be."""
+        head = sock.recv(LENGTH.size, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        if len(head) < LENGTH.size:
+            return not head
+        size: int = LENGTH.unpack(head)[0]
+        there = sock.recv(LENGTH.size + min(size, self._longest), socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        return size > self._longest or len(there) == LENGTH.size + size
+
     def receive(self, sock: socket.socket) -> tuple[M | Unknown | None, list[int]]:
         """The next message and its descriptors; None when the other side is gone."""
         fds = array.array("i")
         try:
-            head, ancillary, _flags, _address = sock.recvmsg(LENGTH.size, socket.CMSG_SPACE(8 * fds.itemsize))
+            room = socket.CMSG_SPACE(8 * fds.itemsize)
+            head, ancillary, _flags, _address = sock.recvmsg(LENGTH.size, room, _NOT_TO_BE_INHERITED)
             for level, kind, payload in ancillary:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     fds.frombytes(payload[: len(payload) - len(payload) % fds.itemsize])
-            body = _exactly(sock, LENGTH.unpack(head + _exactly(sock, LENGTH.size - len(head)))[0]) if head else b""
+            size = LENGTH.unpack(head + _exactly(sock, LENGTH.size - len(head)))[0] if head else 0
+            body = _exactly(sock, size) if size <= self._longest else b""
         except (ConnectionResetError, EOFError):
             body = b""
         return (self.decode(body) if body else None), list(fds)
+
+
+def _fits(value: Any, of: Any) -> bool:
+    if of in (int, str):
+        return isinstance(value, of)
+    return of != Sequence[str] or (isinstance(value, list) and all(isinstance(each, str) for each in value))
 
 
 def _value(written: Any) -> Any:
@@ -107,11 +131,12 @@ def _exactly(sock: socket.socket, size: int) -> bytes:
     return b"".join(parts)
 
 
-def listen(path: str) -> socket.socket:
+def listen(path: str, *, mode: int = 0o600) -> socket.socket:
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     server.bind(path)
+    os.chmod(path, mode)
     server.listen(512)
     return server
 
@@ -192,7 +217,13 @@ class TakeInput(NamedTuple):
     world: str
 
 
-RankMessage = WorldStarted | RankStarted | FirstOutput | RankEnded | GiveInput | TakeInput
+class TakeLogs(NamedTuple):
+    """What a rank writes down goes into the files beside the answer: one per stream, and the merged one."""
+
+    logs: bool = True
+
+
+RankMessage = TakeLogs | WorldStarted | RankStarted | FirstOutput | RankEnded | GiveInput | TakeInput
 
 
 # -- supervisor to job agent --------------------------------------------------------------------------------------
@@ -230,13 +261,17 @@ class Listen(NamedTuple):
 
 
 Order = StartHost | StopHost | StartLauncher | StopLauncher | Publish | KeepDeadline | EndJob | Listen
-_CALL_KINDS: Mapping[str, type[Order | RankMessage]] = {
+_RANK_KINDS: Mapping[str, type[RankMessage]] = {
     "words": WorldStarted,
     "rank": RankStarted,
     "output": FirstOutput,
     "exit": RankEnded,
     "give-input": GiveInput,
     "take-input": TakeInput,
+    "take-logs": TakeLogs,
+}
+_CALL_KINDS: Mapping[str, type[Order | RankMessage]] = {
+    **_RANK_KINDS,
     "start-host": StartHost,
     "stop-host": StopHost,
     "start-launcher": StartLauncher,
@@ -247,6 +282,7 @@ _CALL_KINDS: Mapping[str, type[Order | RankMessage]] = {
     "listen": Listen,
 }
 CALLS = Codec[Order | RankMessage](_CALL_KINDS)  # all that arrives at the job agent's socket
+RANK_CALLS = Codec[RankMessage](_RANK_KINDS, trusted=False)  # and from a job that is confined
 
 
 # -- job agent to supervisor --------------------------------------------------------------------------------------

@@ -73,6 +73,14 @@ def ended_children() -> Iterator[tuple[int, int]]:
             yield ended
 
 
+def close_all_but(kept: Collection[int]) -> None:
+    """Of the files that are open here; not the usual three."""
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd > 2 and fd not in kept:
+            with contextlib.suppress(OSError):  # that of the list itself
+                os.close(fd)
+
+
 def restore_signals() -> None:
     """Before an exec: what Python and we ignore or catch is nobody else's affair, and what is ignored would stay so."""
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from oarsman.engines.hosts.core import limits, linux, process
+from oarsman.engines.hosts.core import confine, limits, linux, messages, process
 from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
 from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, LocalHostSpec
@@ -51,6 +51,7 @@ class LocalHostNetwork(HostNetwork):
         self.private_network = spec.network == "private" and self.separation.network
         self._ip = spec.ip or ""
         self._limits = spec.limits
+        self._confinement = spec.confinement
 
     def open(self) -> None:
         """Enter the job's own network; from now on this process is its switch."""
@@ -152,14 +153,19 @@ class LocalHostNetwork(HostNetwork):
     def _be_host(self, name: str, spec: LocalHostSpec, channel: socket.socket) -> NoReturn:
         os.setsid()
         linux.become_subreaper()
+        server = messages.listen(self.socket_path(name), mode=self.mode)  # before nothing can be made there any more
         self._mount(spec)
         heartbeat = None
         if self.private_network:
             heartbeat = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             heartbeat.bind((self.address(spec), _HEARTBEAT_PORT))
+        if self._confinement is not None:
+            process.close_all_but({channel.fileno(), server.fileno(), *([heartbeat.fileno()] if heartbeat else [])})
+            confine.give_up_rights(self._confinement)
         LocalHost(
             name=name,
             socket_path=self.socket_path(name),
+            server=server,
             agent=channel,
             spec=spec,
             owns_pids=self.separation.processes,
@@ -178,6 +184,10 @@ class LocalHostNetwork(HostNetwork):
             # Bound over the layer, because an overlay does not notice files replaced below it.
             linux.bind(f"{self.run_folder}/etc/mpi", "/etc/mpi", read_only=True)
             linux.bind(f"{self.run_folder}/etc/hosts", "/etc/hosts")
+        if self._confinement is not None:
+            volumes = [volume.source for volume in spec.mounts if not volume.memory]
+            own = self._confinement._replace(writable=[*self._confinement.writable, spec.temp, *volumes])
+            confine.see_only(own)
         linux.mount("tmpfs", "/dev/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777")
         for volume in spec.mounts:
             if volume.memory:

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 from oarsman import names
-from oarsman.engines.hosts.core import limits, shims
+from oarsman.engines.hosts.core import confinement, limits, shims
 from oarsman.engines.hosts.core.cgroups import Slices
 from oarsman.engines.hosts.core.host_specs import HostSpecs, role_of
 from oarsman.engines.hosts.core.installed_mpi import below_its_own
-from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount, Separation
+from oarsman.engines.hosts.core.job_agent import ORDERS
+from oarsman.engines.hosts.core.job_spec import Confinement, JobSpec, LocalHostSpec, Mount, Separation
 from oarsman.engines.hosts.core.limits import Limits
 from oarsman.engines.hosts.core.linux import ip_command, only_loopback
 from oarsman.engines.hosts.local import capacity
 from oarsman.engines.hosts.local.host import address_of
+from oarsman.job.confined import confined_by
 from oarsman.job.job import Implementation, Job, Role, Volume, VolumeMount
 from oarsman.job.mpi import launcher_variables
 from oarsman.text.sentence import Text, dump, sentences
@@ -34,8 +36,13 @@ _FOREIGN = re.compile(
 )
 
 
-def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[str]:
-    """What of this job cannot be honoured on this machine."""
+def all_refusals(
+    job: Job, *, folder: Path, separation: Separation, environment: Mapping[str, str], looks: bool = True
+) -> Iterator[str]:
+    """What of this job cannot be honoured on this machine. looks: whether what it names is there counts, too."""
+    if unconfined := confinement.refusal(environment, separation):
+        yield unconfined
+    confined = confined_by(environment) is not None
     if not job.launcher.container.argv:
         yield Text(
             "the launcher has no command. Images are not run on this machine, so there is no entry point to fall back "
@@ -57,14 +64,16 @@ def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[
                 yield _about(f"{main}.env[{variable.name}]", why)
         if container.env_from:
             yield _about(f"{main}.envFrom", Text("exists on Kubernetes only; give the variables under env"))
-        if container.working_dir and not (folder / container.working_dir).is_dir():
+        if looks and container.working_dir and not (folder / container.working_dir).is_dir():
             why = Text("{path} is not a folder on this machine", path=container.working_dir)
             yield _about(f"{main}.workingDir", why)
         for mount in container.mounts:
-            yield from _mount_refusals(role, mount, where, separation)
+            yield from _mount_refusals(role, mount, where, separation, looks=looks, confined=confined)
 
 
-def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Separation) -> Iterator[str]:
+def _mount_refusals(
+    role: Role, mount: VolumeMount, where: str, separation: Separation, *, looks: bool, confined: bool
+) -> Iterator[str]:
     volume = next((v for v in role.volumes if v.name == mount.name), None)
     field = f"{where}.volumes[{mount.name}]"
     if volume is None or volume.kind not in ("emptyDir", "hostPath"):
@@ -72,13 +81,19 @@ def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Sepa
         why = Text("a volume of kind {kind} cannot be had on one machine; use emptyDir or hostPath", kind=kind)
         yield _about(field, why)
         return
-    if volume.kind == "hostPath" and not _is_made(volume) and not os.path.exists(volume.host_path or ""):
+    own_name = volume.kind == "hostPath" and volume.host_path == mount.mount_path and not mount.sub_path
+    if confined and (mount.sub_path or (volume.kind == "hostPath" and not own_name)):
+        # The server, which sees more than the job may, would look for it.
+        why = Text("through this server a folder of the machine has its own name, and a volume is mounted as a whole")
+        yield _about(field, why)
+        return
+    if looks and volume.kind == "hostPath" and not _is_made(volume) and not os.path.exists(volume.host_path or ""):
         yield _about(field, Text("{path} does not exist on this machine", path=volume.host_path))
-    if volume.kind == "hostPath" and volume.host_path == mount.mount_path and not mount.sub_path:
+    if own_name:
         return  # a folder of the machine, wanted under its own name: it can be had without a mount too
     if not separation.mounts:
         yield _about(field, Text("this machine allows no private mounts ({why})", why=separation.trouble))
-    if not os.path.exists(mount.mount_path):
+    if looks and not os.path.exists(mount.mount_path):
         template = Text("the mount point {path} does not exist on this machine; create it or choose another")
         yield _about(field, Text(template, path=mount.mount_path))
 
@@ -133,7 +148,18 @@ class LocalHostSpecs(HostSpecs):
             master_port=self.master_port,
             limits=self._limits,
             limits_told=dump(self._limits_told),
+            confinement=self._confinement,
         )
+
+    @cached_property
+    def _confinement(self) -> Confinement | None:
+        """Of its run folder it sees all but where its agent takes orders."""
+        wanted = confined_by(self.environment)
+        if wanted is None:
+            return None
+        found = confinement.confinement(wanted, shown=[*filter(None, [self.packages]), self.run_folder])
+        hidden = [*found.hidden, os.path.dirname(self.run_folder), f"{self.run_folder}/{ORDERS}"]
+        return found._replace(hidden=hidden)
 
     @cached_property
     def _wanted_limits(self) -> Limits | None:
@@ -198,14 +224,15 @@ class LocalHostSpecs(HostSpecs):
         given |= {
             names.ENV_JOB: job.uid,
             "OARSMAN_RUN": self.run_folder,
-            "OARSMAN_LOGS": f"{self.job_folder}/logs",
             "OMPI_MCA_btl": "^ofi",  # it costs a second per start and serves no purpose on one machine
             # Every host believes that the whole machine is its own, and would bind its first rank to the first core.
             "OMPI_MCA_hwloc_base_binding_policy": "none",
             "PRTE_MCA_hwloc_default_binding_policy": "none",
             "I_MPI_PIN": "0",
         }
-        if os.getuid() == 0:
+        if self._confinement is None:  # its agent opens the logs of one that is confined
+            given["OARSMAN_LOGS"] = f"{self.job_folder}/logs"
+        if os.getuid() == 0 and self._confinement is None:
             given |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         if not self.separation.names:
             given["OARSMAN_PLAIN"] = "1"
@@ -239,11 +266,13 @@ class LocalHostSpecs(HostSpecs):
             umask=int(self.environment.get(names.ENV_UMASK, "022"), 8),
             memory=int(memory) if memory else None,
             cpus=float(cpus) if cpus else None,
-            mounts=[self._mount(role, mount, member) for mount in container.mounts],
+            mounts=[*filter(None, (self._mount(role, mount, member) for mount in container.mounts))],
         )
 
-    def _mount(self, role: Role, mount: VolumeMount, member: str) -> Mount:
+    def _mount(self, role: Role, mount: VolumeMount, member: str) -> Mount | None:
         volume = next(volume for volume in role.volumes if volume.name == mount.name)
+        if self._confinement is not None and volume.kind == "hostPath":
+            return None  # it is there under its own name
         source = volume.host_path or f"{self.job_folder}/volumes/{member}/{volume.name}"
         size = f",size={int(volume.size_limit)}" if volume.size_limit else ""
         return Mount(

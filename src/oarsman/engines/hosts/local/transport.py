@@ -48,7 +48,8 @@ class LocalTransport:
 
     def refusal(self, assignment: Assignment) -> str | None:
         job, folder = assignment.job, assignment.folder
-        for reason in host_spec.all_refusals(job, folder=folder, separation=self._separation):
+        given = assignment.environment
+        for reason in host_spec.all_refusals(job, folder=folder, separation=self._separation, environment=given):
             return reason
         if too_many := limits.too_few_files(job.slots):
             return too_many
@@ -82,12 +83,19 @@ class LocalTransport:
         # All from scratch, so it does not matter where an earlier preparation was cut short.
         for needed in (folder / "logs", run_folder / "bin", run_folder / "e"):
             needed.mkdir(parents=True, exist_ok=True, mode=0o700)
+        has_a_user = spec.confinement is not None and spec.confinement.uid >= 0
+        if has_a_user:  # who sees them where they are shown to its job, and not in the folder of ours that they are in
+            for seen in (run_folder, run_folder / "bin", run_folder / "e"):
+                seen.chmod(0o755)
         for name, host in spec.hosts.items():
             assert isinstance(host, LocalHostSpec)
-            replace_file(f"{run_folder}/e/{name}", "\0".join(map("=".join, host.own.items())))
+            own = "\0".join(map("=".join, host.own.items()))
+            replace_file(f"{run_folder}/e/{name}", own, mode=0o644 if has_a_user else 0o600)
             for mount in host.mounts:
                 if mount.make:
                     os.makedirs(mount.source, exist_ok=True)
+                    if spec.confinement is not None and has_a_user:
+                        os.chown(mount.source, spec.confinement.uid, spec.confinement.gid, follow_symlinks=False)
         start, shell = shlex.join(shims.starter()), shims.shell_of(assignment.environment)
         commands = {"ssh": "ssh", "rsh": "ssh"} | {name: f"mpirun {name}" for name in SHIMMED}
         for name, shim in commands.items():
@@ -145,7 +153,7 @@ def _master_port(previous: JobSpec | None) -> int:
 
 
 def _mpi(assignment: Assignment) -> FoundMpi | None:
-    return installed_mpi.choose(assignment.job, assignment.environment, assignment.folder)
+    return installed_mpi.choose(assignment.job, assignment.environment, assignment.folder, assignment.packages)
 
 
 def _explain_absence(assignment: Assignment) -> str:

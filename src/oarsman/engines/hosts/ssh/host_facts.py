@@ -24,7 +24,7 @@ from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.inventory_file import load
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
 from oarsman.engines.hosts.ssh.trouble import Trouble, without_name
-from oarsman.errors import OarsmanError, RetryableError
+from oarsman.errors import ManifestError, OarsmanError, RetryableError
 from oarsman.job.job import Job
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
@@ -74,7 +74,9 @@ class InventoryFacts:
                 self._remember(self._inventory, unchanged=time.time() - changed / 1e9)
         except (OSError, OarsmanError) as error:
             if self._inventory is None:
-                raise RetryableError(Text("the hosts cannot be read: {why}", why=error)) from error
+                why = Text("{file} has mistakes", file=self._file) if isinstance(error, ManifestError) else error
+                hint = Text("{command} shows them", command=f"oarsman hosts list --hosts {self._file}")
+                raise RetryableError(Text("the hosts cannot be read: {why}", why=why), hint=hint) from error
         assert self._inventory is not None
         return self._inventory
 

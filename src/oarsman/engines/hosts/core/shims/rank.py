@@ -47,6 +47,7 @@ _FORWARD_AFTER = 0.2
 _TRICKLE_SECONDS = 0.2  # how long a program's own children may still write after it ended
 _READ_SIZE = 1 << 16
 _LARGEST_PROGRAM = 16 << 20
+_LOGS = "OARSMAN_LOGS"  # the folder of its logs; unset in a job that is confined, which does not see it
 _LOG_TROUBLE = 74  # the usual number for a failure of input or output
 
 
@@ -173,7 +174,10 @@ def rank_ended(
         import json
 
         from oarsman.engines.hosts.core.messages import CALLS, RankEnded
+        from oarsman.text.sentence import plain
 
+        if _LOGS not in os.environ:  # an agent takes no templates from a job that is confined
+            reason = plain(reason)
         return json.dumps(CALLS.to_json(RankEnded(code, killed_by, lines, reason, at)))
     last = ",".join(map(quoted, lines))
     return f'{{"exit":{code},"signal":{killed_by or "null"},"lines":[{last}],"at":{at or "null"}}}'
@@ -243,8 +247,8 @@ def path_of_rank(given: str, host: str, mpi: str) -> str:
     return host if rest(given) == rest(host) else given
 
 
-def _streams(who: Who, through: str, logs: str) -> tuple[list[OutputStream], int, int]:
-    """A terminal for stdout, so that programs write line by line, and a pipe for stderr."""
+def _streams(who: Who, through: str, logs: str, opened: Sequence[int]) -> tuple[list[OutputStream], int, int]:
+    """A terminal for stdout, so that programs write line by line, and a pipe for stderr. opened: see `_logs`"""
     out_read, out_write = os.openpty()
     try:
         import tty
@@ -256,9 +260,26 @@ def _streams(who: Who, through: str, logs: str) -> tuple[list[OutputStream], int
     streams = []
     for name, source, target in (("out", out_read, 1), ("err", err_read, 2)):
         passes = name[0] in through
-        recorder = log_lines.Recorder(logs, rank=str(who.rank), host=who.host, stream=name, merge=not passes)
+        files = (opened[name == "err"], os.dup(opened[2])) if opened else ()
+        recorder = log_lines.Recorder(
+            logs, rank=str(who.rank), host=who.host, stream=name, merge=not passes, opened=files
+        )
         streams.append(OutputStream(source, recorder, target if passes else None))
     return streams, out_write, err_write
+
+
+def _logs(agent: _socket.socket) -> Sequence[int]:
+    """Its files, from the job agent, where the job does not see their folder. OSError: they cannot be had."""
+    import socket
+
+    from oarsman.engines.hosts.core.messages import ANSWERS, CALLS, TakeLogs
+
+    with socket.socket(fileno=os.dup(agent.fileno())) as asking:
+        CALLS.send(asking, TakeLogs())
+        files = ANSWERS.receive(asking)[1]
+    if len(files) != 3:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    return files
 
 
 def _input(agent: _socket.socket, world: str, rank: int, through: str) -> int:
@@ -335,9 +356,10 @@ def main() -> None:
     quietly(agent.connect, f"{os.environ['OARSMAN_RUN']}/k")
     recording = Recording(agent, int(attempt))
     recording.say(rank_started(who, int(attempt), world, survives == "1"))
-    logs = log_lines.attempt_folder(os.environ["OARSMAN_LOGS"], int(attempt))
+    logs = log_lines.attempt_folder(os.environ.get(_LOGS, ""), int(attempt))
     try:
-        recording.streams, out, err = _streams(who, through, logs)
+        opened = () if _LOGS in os.environ else _logs(agent)
+        recording.streams, out, err = _streams(who, through, logs, opened)
     except OSError as error:
         from oarsman.text.sentence import Text
 

@@ -18,6 +18,8 @@ def _main() -> None:
         from oarsman.engines.hosts.core.shims.ssh import main
     elif name == "mpirun":
         from oarsman.engines.hosts.core.shims.mpirun import main
+    elif name == "confined":
+        from oarsman.engines.hosts.core.confine import main
     else:  # job-agent
         from oarsman.engines.hosts.daemon import main
     main()

@@ -1,0 +1,93 @@
+"""What takes long of a document is done beside the event loop, which serves everybody else meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from console.api.memory import MemoryJobs, a_document
+
+from oarsman.backends.base import Amounts, Fit, JobRecord
+from oarsman.errors import OarsmanError, UsageError
+from oarsman.service import JobService
+from oarsman.service.models import Clone, Create, Identity, Role, SweepSpec
+
+ADMIN = Identity(name="root", role=Role.ADMIN)
+
+
+def a_large_document(name: str = "pi") -> dict[str, Any]:
+    """A valid one: whoever wants to hold up a server sends no mistakes."""
+    made = a_document(name)
+    launcher = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    launcher["env"] = [{"name": f"VARIABLE_{n}", "value": f"value {n}"} for n in range(5_000)]
+    return made
+
+
+def a_large_manifest() -> str:
+    return "kind: MPIJob\n" + "".join(f"k{n}: 1\n" for n in range(25_000))
+
+
+class Jobs(MemoryJobs):
+    """What they do with a document, the real ones do in threads."""
+
+    async def submit(self, *_: Any, **__: Any) -> JobRecord:
+        return self.record("default/large")
+
+    async def fit(self, *_: Any, **__: Any) -> Fit:
+        return Fit(now=True, ever=True, wanted=Amounts(), free=Amounts(), total=Amounts())
+
+
+Work = Callable[[JobService], Awaitable[object]]
+WORK: dict[str, Work] = {
+    "preview": lambda service: service.preview(Create(document=a_large_document())),
+    "preview of a text": lambda service: service.preview(Create(manifest=a_large_manifest())),
+    "plan": lambda service: service.plan(Create(document=a_large_document())),
+    "create": lambda service: service.create(Create(document=a_large_document())),
+    "clone": lambda service: service.clone("default/old", Clone(patch=a_large_document("other"))),
+    "job": lambda service: service.job("default/large"),
+    "convert": lambda service: service.convert(a_large_document(), "v1"),
+    "create_sweep": lambda service: service.create_sweep(
+        SweepSpec(name="s", manifest=a_large_manifest()[:100_000], grid={"n": [1]})
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WORK)
+def test_the_event_loop_goes_on_while_a_large_document_is_read(what: str) -> None:
+    longest = 0.0
+
+    async def tick() -> None:
+        nonlocal longest
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.monotonic() - before)
+
+    async def run() -> float:
+        jobs = Jobs()
+        jobs.add("old")
+        jobs.add("large", document=a_large_document("large"))
+        service = JobService(jobs, ADMIN)
+        ticking = asyncio.create_task(tick())
+        await asyncio.sleep(0)
+        began = time.monotonic()
+        try:
+            await WORK[what](service)
+        except OarsmanError:
+            pass
+        finally:
+            ticking.cancel()
+        return time.monotonic() - began
+
+    took = asyncio.run(run())
+    assert longest < max(0.15, took / 4), (longest, took)
+
+
+def test_a_sweep_is_not_read_again_and_again_without_end() -> None:
+    service = JobService(MemoryJobs(), ADMIN)
+    wanted = SweepSpec(name="s", manifest="a: " + "a" * 90_000, grid={"n": list(range(5_000))})
+    with pytest.raises(UsageError, match="5000 points of a manifest of that length are too many"):
+        asyncio.run(service.create_sweep(wanted))
