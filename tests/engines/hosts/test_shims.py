@@ -12,7 +12,7 @@ import pytest
 
 import oarsman
 from oarsman.engines.hosts.core import installed_mpi, process, shims
-from oarsman.engines.hosts.core.messages import CALLS, RankEnded, RankStarted
+from oarsman.engines.hosts.core.messages import CALLS, RANK_CALLS, RankEnded, RankStarted
 from oarsman.engines.hosts.core.shims import mpirun, rank, ssh
 from oarsman.job.mpi import Family
 from oarsman.job.references import References
@@ -166,7 +166,8 @@ def test_a_dead_process_is_not_alive() -> None:
     os.waitpid(pid, 0)
 
 
-def test_a_rank_says_what_messages_would_say() -> None:
+def test_a_rank_says_what_messages_would_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OARSMAN_LOGS", "/logs")
     who = rank.Who(3, 4, 1, 2, "a-worker-1")
     started = rank.rank_started(who, 2, "17", True)
     assert CALLS.decode(started.encode()) == RankStarted(3, 4, 1, "a-worker-1", 2, "17", True)
@@ -178,6 +179,8 @@ def test_a_rank_says_what_messages_would_say() -> None:
         said = CALLS.decode(rank.rank_ended(*end).encode())
         assert said == end
         assert type(cast(RankEnded, said).reason) is type(end.reason)
+    monkeypatch.delenv("OARSMAN_LOGS")  # of a job that is confined no sentence is taken that would be filled in
+    assert RANK_CALLS.decode(rank.rank_ended(*end).encode()) == end
 
 
 def test_a_rank_loads_next_to_nothing() -> None:
