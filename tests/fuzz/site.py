@@ -61,6 +61,10 @@ def a_job(name: str, script: str = "true", *, suspend: bool = True) -> dict[str,
 class Site:
     def __init__(self, folder: Path) -> None:
         self.paths = Paths(folder / "state")
+        self.work = folder / "work"  # jobs run here, and see nothing beside it
+        self.work.mkdir()
+        for path in (folder, self.work):
+            path.chmod(0o755)
         self.canary = folder / f"canary-{secrets.token_hex(4)}"
         self.secret, self.private = secrets.token_hex(16), secrets.token_hex(16)  # of the server; of ada
         self._make_canary()
@@ -76,9 +80,12 @@ class Site:
         }
         self.environment = {**os.environ, **own, "LANG": "C.UTF-8"}
         watched = [sys.executable, str(Path(__file__).with_name("watched.py")), str(self._watch), str(self.canary)]
+        as_whom = [
+            f"--run-as={name}=nobody" for name in (OWNER, USER) if os.geteuid() == 0
+        ]  # root's nobody else may use
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*watched, "serve", "--port", "0", "--folder", str(folder)],
+                [*watched, "serve", "--port", "0", "--folder", str(self.work), *as_whom],
                 env=self.environment,
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
@@ -126,6 +133,7 @@ class Site:
             ):
                 ada.post(f"/{path}", json=body).raise_for_status()
             until(lambda: self._state(ada, "/jobs/default/done") in ("Failed", "Succeeded"))
+            until(lambda: self.private in ada.get("/jobs/default/done/log/download").text)
         self._note_environment()
         self.restore()
         until(self._at_rest)
