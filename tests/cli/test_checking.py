@@ -174,7 +174,7 @@ PREVIEW = SimpleNamespace(
 def test_a_plan_shows_everything_and_changes_nothing(
     jobs: FakeJobs, manifest: str, stand_in: Callable[..., None]
 ) -> None:
-    stand_in("oarsman.backends.local.capacity", preview=lambda job, environment, folder: PREVIEW)
+    stand_in("oarsman.backends.local.capacity", preview=lambda job, environment, folder, **_: PREVIEW)
     result = oarsman(jobs, "plan", manifest)
     assert result.exit_code == 0
     for fact in (
