@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from .running import events
-from .shared import PATIENCE, SECRET, SOMEBODY, Shared, a_job, shared
+from .shared import SECRET, SOMEBODY, Shared, a_job, shared
 
 pytestmark = [
     pytest.mark.mpi,
@@ -335,36 +334,6 @@ def test_root_keeps_nobody_apart_and_says_so() -> None:
             built = ann.client.put("/api/v1/environments/hers", json={"name": "hers", "requirements": ""})
         assert (answer.status_code, "the server is root's" in answer.text) == (403, True)
         assert (built.status_code, "the server is root's" in built.text) == (403, True)
-
-
-# Never says a whole message, and always has the next connection open.
-STALLS = """
-import os, socket, time
-print("began", flush=True)
-while True:
-    kept = []
-    for _ in range(300):
-        one = socket.socket(socket.AF_UNIX)
-        try:
-            one.connect(os.environ["OARSMAN_RUN"] + "/k")
-            one.send(b"\\0\\0")
-        except OSError:
-            pass
-        kept.append(one)
-    time.sleep(0.2)
-"""
-
-
-def test_a_job_that_keeps_its_agent_waiting_is_stopped_all_the_same(server: Shared) -> None:
-    (server.folder / "stalls.py").write_text(STALLS)
-    with server.person("ann") as ann:
-        assert ann.submit(a_job("stalls", ["mpirun", "-n", "2", "python3", "stalls.py"])).status_code == 201
-        with ann.client.stream("GET", "/api/v1/jobs/default/stalls/log/stream", timeout=PATIENCE) as response:
-            next(data for kind, _, data in events(response) if kind == "message" and "began" in data)
-        begin = time.monotonic()
-        assert ann.client.post("/api/v1/jobs/default/stalls/stop").status_code == 200
-        assert ann.end_of("default/stalls")[0].startswith("Stopped")
-    assert time.monotonic() - begin < 60
 
 
 def test_a_job_is_run_again_with_the_rights_of_its_owner_whoever_asks(server: Shared) -> None:
