@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.console.api.running import Served
 
@@ -23,6 +25,7 @@ def test_a_password_is_changed_by_whoever_knows_it(server: Served, opened: Opene
     page.get_by_label("Current password").fill("correct horse")
     page.get_by_role("button", name="Change").click()
     expect(page.get_by_role("alert")).to_contain_text("Changed.")
+    page.route("**/login", come_late)
     page.get_by_role("button", name="Log out").click()
     expect(page).to_have_url(server.address + "/login")
     logged_in(server, page, "grace", "battery staple", to="/account")
@@ -70,6 +73,12 @@ def test_a_user_is_no_admin(server: Served, opened: Opened) -> None:
     make_account(server, "mary", "user")
     page = logged_in(server, opened(None), "mary", "correct horse", to="/people")
     expect(page.get_by_text("This page is for admins.")).to_be_visible()
+
+
+def come_late(route: Route) -> None:
+    """Long after open pages of the session were told to be asked for anew."""
+    time.sleep(2.5)
+    route.continue_()
 
 
 def logged_in(server: Served, page: Page, name: str, password: str, *, to: str) -> Page:

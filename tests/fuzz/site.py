@@ -80,9 +80,7 @@ class Site:
         }
         self.environment = {**os.environ, **own, "LANG": "C.UTF-8"}
         watched = [sys.executable, str(Path(__file__).with_name("watched.py")), str(self._watch), str(self.canary)]
-        as_whom = [
-            f"--run-as={name}=nobody" for name in (OWNER, USER) if os.geteuid() == 0
-        ]  # root's nobody else may use
+        as_whom = [f"--run-as={name}=nobody" for name in (OWNER, USER) if os.geteuid() == 0]  # root's runs none as root
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*watched, "serve", "--port", "0", "--folder", str(self.work), *as_whom],

@@ -15,7 +15,7 @@ _PATHS = ["/_nicegui_ws/socket.io/"] * 12 + odd.words(
     "/_nicegui_ws/socket.io /_nicegui_ws/ /_nicegui_ws/x /socket.io/ / /jobs"
 )
 _PATHS += odd.words("/api/v1/jobs/stream /_nicegui/3.18.0/static/x /_nicegui/auto/static/x /healthz")
-_ORIGINS = [odd.ADDRESS.encode()] * 9 + [
+_ORIGINS = [odd.ADDRESS.encode()] * 19 + [
     b"http://evil.example",
     b"null",
     b"",
@@ -37,7 +37,7 @@ def asked(rng: Random, caller: str, seed: int) -> Request:
     query += f"&next_message_id={rng.choice(('0', '-1', 'x', '9' * 5000))}"
     query = query if rng.random() < 0.5 else "?EIO=4"
     path, sid = rng.choice(_PATHS), rng.choice((*[""] * 9, "&sid=a", "&sid=%00", f"&sid={'a' * 3000}"))
-    origin = ((b"Origin", rng.choice(_ORIGINS)),) if rng.random() < 0.7 else ()
+    origin = ((b"Origin", rng.choice(_ORIGINS)),) if rng.random() < 0.9 else ()
     if rng.random() < 0.35:
         method = rng.choice((b"GET", b"POST", b"POST", b"OPTIONS", b"DELETE"))
         body = _packet(rng).encode("utf-8", "surrogatepass") if method == b"POST" else b""

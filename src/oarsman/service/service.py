@@ -295,7 +295,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
                 Text("{key} has not ended; it cannot be run again", key=key), hint=Text("stop it first, or clone it")
             )
         return await self._submit(
-            for_another_run(record.job.document),
+            await preview.apart(for_another_run, record.job.document),
             folder=record.folder or await self._chosen_folder(None),
             replace=True,
             owner=record.owner,
@@ -304,7 +304,8 @@ class JobService(OutputService, EnvironmentService, SweepService):
     async def clone(self, key: str, wanted: models.Clone) -> models.JobView:
         record = await self._seen(key)
         require(self.identity, Action.CREATE)
-        document = merged(for_another_run(record.job.document), wanted.patch)
+        fresh = await preview.apart(for_another_run, record.job.document)
+        document = await preview.apart(merged, fresh, wanted.patch)
         metadata = document.get("metadata") if isinstance(document, dict) else None
         if not isinstance(metadata, dict):
             raise UsageError(Text("the patch leaves no metadata"), field="patch.metadata")

@@ -10,7 +10,7 @@ from waiting import waiting
 
 from backends.local.local_backends import document, finished, listening, local_backend, without_a_supervisor
 from oarsman import names
-from oarsman.backends.base import HostFinding
+from oarsman.backends.base import HostFinding, current_user
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.backends.ssh.backend import SshBackend
 from oarsman.control import host_state
@@ -68,7 +68,7 @@ def test_a_job_of_hosts_goes_there_again_through_the_door_of_this_machine(
     rack: SshBackend, machine: LocalBackend
 ) -> None:
     finished(rack)
-    service = waiting(JobService(machine.here, Identity(name="ada", role=Role.ADMIN)))
+    service = waiting(JobService(machine.here, Identity(name=current_user(), role=Role.ADMIN)))
     assert service.clone("default/pi", Clone(name="tau")).summary.engine == "ssh"
     assert machine.submit(document("rho"), environment={}, folder=HERE).engine == "local"
 

@@ -82,8 +82,9 @@ def others_are_served(ask: Asking, port: int, scheme: str = "http") -> bool:
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HT",
         b"POST /api/v1/preview HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
         b"POST /api/v1/preview HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+        b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
     ],
-    ids=["nothing", "half a header", "half a second request", "half a body", "half a body in chunks"],
+    ids=["nothing", "half a header", "half a second request", "half a body", "half a body in chunks", "no web socket"],
 )
 def test_who_does_not_end_a_request_is_let_go(ask: Asking, said: bytes) -> None:
     with served(ask) as port, ExitStack() as stack:

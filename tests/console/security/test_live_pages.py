@@ -259,7 +259,7 @@ def test_a_page_ends_with_the_session(server: Served, store: ConsoleStore, trans
             await asyncio.to_thread(ENDS[what], person, store)
             async with asyncio.timeout(PATIENCE):
                 await connection.ended.wait()
-            assert ("run_javascript", {"code": "window.location.reload()"}) in connection.heard
+            assert ("run_javascript", {"code": "oarsman.ended()"}) in connection.heard
             assert others.client.connected
         again = {**person.page, "document_id": str(uuid.uuid4())}
         assert await is_refused(server, again, shown, transport)

@@ -37,6 +37,7 @@ from oarsman.manifest import to_yaml
 from oarsman.manifest.builder import JobSettings, Shape, document
 from oarsman.service.contract import operations
 from oarsman.service.models import Role
+from oarsman.store.change_watch import ChangeWatch
 from oarsman.store.jobs import JobStore
 from oarsman.store.paths import Paths
 
@@ -288,7 +289,11 @@ def settings(
             conditions = [{"type": names.CREATED, "status": "True"}, {"type": names.SUCCEEDED, "status": "True"}]
             store.write_status(job.uid, {"conditions": conditions}, finished=True, now=datetime.now(UTC))
     store.close()
-    yield ConsoleSettings(port=0, engine=request.param, hosts=str(tmp_path / "hosts.yaml"), paths=paths)
+    ChangeWatch(paths.database).close()  # the first of a process runs ldconfig; a server has one when it starts
+    hosts = str(tmp_path / "hosts.yaml")
+    # A server of root's runs nothing for accounts as root.
+    run_as = ("ada=nobody", "root=nobody") if request.param == "local" and os.geteuid() == 0 else ()
+    yield ConsoleSettings(port=0, engine=request.param, hosts=hosts, run_as=run_as, paths=paths)
     capacity.gpus.cache_clear()
 
 

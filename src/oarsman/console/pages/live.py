@@ -29,7 +29,7 @@ from oarsman.text.sentence import Text
 _PATH = "/_nicegui_ws"
 _ASKED_EVERY_SECONDS = 1.0  # whether sessions are still good
 _NO_PAGE = "Implicit handshake failed"  # at this word, the framework's script asks for the page anew
-_RELOAD = {"code": "window.location.reload()"}
+_ENDED = {"code": "oarsman.ended()"}  # of pages.js: asks for the page anew
 Handler = Callable[..., Any]
 
 
@@ -164,5 +164,5 @@ class LiveConnections:
             ended = {opener for opener, holds in zip(openers, held, strict=True) if not holds}
             for sid in [sid for sid, page in self._pages.items() if self._openers.get(page) in ended]:
                 self._pages.pop(sid, None)  # from now on it is not listened to
-                await core.sio.emit("run_javascript", _RELOAD, to=sid)
+                await core.sio.emit("run_javascript", _ENDED, to=sid)
                 await core.sio.disconnect(sid)

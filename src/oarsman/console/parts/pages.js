@@ -7,6 +7,8 @@ window.oarsman = (() => {
         body: body && JSON.stringify(body),
     });
     const problemOf = (answer) => answer.json().catch(() => ({}));
+    let leaving = false;  // what was asked for here ends the session, and goes on from there by itself
+    let reloading;
 
     return {
         // `words`: what the API may answer, in the reader's language
@@ -28,16 +30,29 @@ window.oarsman = (() => {
             const field = (name) => document.querySelector(`.oarsman-password input[name=${name}]`);
             const said = document.querySelector('.oarsman-password-said');
             const wanted = {current: field('current').value, new: field('new').value};
+            leaving = true;
             const answer = await send('PUT', '/api/v1/me/password', wanted);
-            if (answer.ok) { said.textContent = said.dataset.done; setTimeout(() => location.reload(), 1500); return; }
+            if (answer.ok) {
+                said.textContent = said.dataset.done;
+                reloading = setTimeout(() => location.reload(), 1500);
+                return;
+            }
+            leaving = false;
             const problem = await problemOf(answer);
             const told = (problem.errors || []).map((e) => words[e.message] || e.message).join('; ');
             said.textContent = told || words[problem.detail] || problem.detail || answer.statusText;
         },
 
         async logOut() {
+            leaving = true;
+            clearTimeout(reloading);
             await send('DELETE', '/api/v1/session');
             location.assign('/login');
+        },
+
+        // The server says so of the session that this page is of.
+        ended() {
+            if (!leaving) location.reload();
         },
 
         chooseFile(largest) {

@@ -87,8 +87,8 @@ class Patience:
         """What would be another after any progress, and how long it may last."""
         if waiting := connection.transport.get_write_buffer_size():
             return waiting, self._limits.taking_seconds
-        if not isinstance(connection, Connection):
-            return None, inf  # a WebSocket, which has beats of its own
+        if not isinstance(connection, Connection):  # a WebSocket: once begun, it has beats of its own
+            return None, inf if connection.handshake_complete else self._limits.head_seconds
         cycle = connection.cycle
         if cycle is None or cycle.response_complete:
             return ("head", cycle), self._limits.head_seconds

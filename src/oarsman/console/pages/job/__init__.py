@@ -113,7 +113,7 @@ class JobPage(Page):
         self.tabs: dict[str, Tab] = {tab.name: tab for tab in tabs}
         self.firm = ui.element("div")
         self.actions = Actions(self.context, self.key, self.firm, self.refresh)
-        self.head = Part(ui.column().classes("w-full items-stretch"), lambda _: self._draw_head())
+        self._build_head()
         with ui.tabs().props("dense no-caps align=left outside-arrows mobile-arrows").classes("w-full") as bar:
             for name in self.tabs:
                 ui.tab(name, label=self.say(name))
@@ -172,20 +172,27 @@ class JobPage(Page):
     def _lasted(self) -> str:
         return words.duration(self.job.summary.started, self.job.summary.ended)
 
+    def _build_head(self) -> None:
+        """The buttons are drawn anew only if they are others: a click on one that is just being replaced is lost."""
+        with ui.row().classes("items-center w-full"):
+            ui.label(self.job.summary.name).classes("text-h5 oarsman-title")
+            self.state = Part(ui.element("div"), lambda _: badge(self.say, self.job.summary.state))
+            self.lasted = note(self._lasted())
+            ui.space()
+            self.buttons = Part(ui.row().classes("items-center"), lambda _: self.actions.buttons())
+        self.outcome = Part(ui.column().classes("w-full items-stretch"), lambda _: self._draw_outcome())
+
     def _head(self) -> None:
         job = self.job.summary
         self.actions.job = self.job
-        self.head.show((job.state, job.message, job.workers, job.started, job.ended, self.job.cause))
+        self.state.show(job.state)
+        self.lasted.set_text(self._lasted())
+        if self.context.may_change:
+            self.buttons.show(self.actions.offered())
+        self.outcome.show((job.state, job.message, self.job.cause))
 
-    def _draw_head(self) -> None:
+    def _draw_outcome(self) -> None:
         job, cause = self.job.summary, self.job.cause
-        with ui.row().classes("items-center w-full"):
-            ui.label(job.name).classes("text-h5 oarsman-title")
-            badge(self.say, job.state)
-            self.lasted = note(self._lasted())
-            ui.space()
-            if self.context.may_change:
-                self.actions.buttons()
         if cause is not None and job.state in ("Failed", "Stopped"):
             with ui.column().classes("oarsman-card oarsman-cause w-full"):
                 said(self.say, cause.summary).classes("text-subtitle1")

@@ -18,6 +18,7 @@ from oarsman.manifest import load
 from oarsman.service.models import Clone, JobView
 from oarsman.status.words import ENDED
 
+_OTHERWISE = ("Suspended", "Stopping", "Deleting")  # states of a job that goes on in which something else can be done
 _NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 
 
@@ -33,6 +34,11 @@ class Actions(PagePart):
         self.changed = changed
         self.busy = False  # while something is done to the job, it may be gone for a moment: it runs again
         self.job: JobView
+
+    def offered(self) -> object:
+        """Another one where the buttons are others."""
+        state = self.job.summary.state
+        return "ended" if state in ENDED else state in _OTHERWISE and state, bool(self.job.summary.workers)
 
     def buttons(self) -> None:
         say, service, name, state = self.say, self.service, self.job.summary.name, self.job.summary.state

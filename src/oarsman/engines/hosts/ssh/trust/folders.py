@@ -171,7 +171,8 @@ def _user(text: str) -> str:
 
 
 def _seen(name: str, rows: Sequence[Sequence[str]], labels: Iterable[str]) -> FolderSeen | Trouble:
-    """What it calls itself gets into the files of others, where nothing in it may mean more than itself."""
+    """What it calls itself gets into the files of others, where nothing in it may mean more than itself. This machine,
+    which has no name here, may lack the programs that tell."""
     said = {row[0]: list(row[1:]) for row in rows}
     if unreadable := [label for label in labels if ["unreadable", label] in rows]:
         return _failed(name, Text("it does not let us read {files}", files=", ".join(unreadable)))
@@ -189,8 +190,8 @@ def _seen(name: str, rows: Sequence[Sequence[str]], labels: Iterable[str]) -> Fo
         raise Unfit(Text("{given} is no public key of OpenSSH", given=quoted(key)))
     modes = {row[1]: row[2] for row in rows if row[0] == "mode"}
     return FolderSeen(
-        user=_user(said["user"][0]),
-        node=words.host(said["node"][0]),
+        user=_user(said["user"][0]) if name else "",
+        node=words.host(said["node"][0]) if name else "",
         address=address,
         addresses=tuple(own.address for own in addresses if own.usable and (own.address == address or not own.virtual)),
         port=words.number(port, Text("a port"), 1, 65535),
