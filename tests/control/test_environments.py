@@ -29,6 +29,7 @@ from oarsman.client.mpijob import MPIJob
 from oarsman.control import environment_build
 from oarsman.control.environments import FIELD, _whole_letters
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, UsageError, UserError
+from oarsman.job.confined import Confined
 from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, digest_of
 from oarsman.job.state import Status
 from oarsman.service import JobService
@@ -137,6 +138,17 @@ def test_contents_are_built_once_whatever_they_are_called(jobs: LocalBackend, re
         jobs.environments.get("rowing")
     jobs.environments.delete("sculling")
     assert trees(jobs) == []
+
+
+def test_nobody_runs_what_others_built_for_the_same_words(
+    jobs: LocalBackend, requirements: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has the user that a build runs as can change what comes of it."""
+    monkeypatch.setattr(environment_build, "start", lambda *_, **__: None)
+    wanted, as_users = EnvironmentWanted(name="rowing", requirements=requirements), ("", "ann", "ben")
+    confined = [None, *(Confined("/srv/jobs", ["/state"], user) for user in as_users)]
+    digests = {jobs.environments.put(wanted, confined=by).digest for by in confined}
+    assert len(digests) == len(confined)
 
 
 def test_a_build_that_fails_says_what_pip_said_and_can_be_tried_again(jobs: LocalBackend, tmp_path: Path) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from oarsman import names
 from oarsman.errors import ForbiddenError, UsageError
 from oarsman.job.confined import confined_by
+from oarsman.service import JobService
+from oarsman.service.models import EnvironmentSpec, Identity, Role
 from oarsman.service.others import Others, RunAs
+from tests.memory_environments import MemoryEnvironments
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run jobs as others")
 SERVERS = {"PATH": "/bin", "LC_ALL": "C", "AWS_SECRET_ACCESS_KEY": "x", "OARSMAN_TOKEN": "y", "HOME": "/home/server"}
@@ -95,3 +101,20 @@ def test_only_root_can_run_jobs_as_others(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(UsageError, match="only root"):
         RunAs.of(["same-name"])
     assert RunAs.of([]) is None
+
+
+def test_an_environment_is_built_with_the_rights_of_its_owner_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner of the machine may only have written another description."""
+    be(monkeypatch, 1000)
+    environments = MemoryEnvironments()
+    jobs: Any = SimpleNamespace(environments=environments)
+    ann, owner = Identity(name="ann", role=Role.USER), Identity(name="somebody", role=Role.ADMIN)
+    for identity, by_account, name, confined in (
+        (ann, True, "anns", True),
+        (owner, False, "anns", True),
+        (owner, False, "owners", False),
+    ):
+        service = JobService(jobs, identity, others=others(), by_account=by_account)
+        asyncio.run(service.put_environment(EnvironmentSpec(name=name, requirements="numpy")))
+        assert (environments.confined is not None) == confined, (identity, name)
+    assert environments.records["anns"].owner == "ann"
