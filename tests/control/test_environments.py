@@ -151,6 +151,22 @@ def test_nobody_runs_what_others_built_for_the_same_words(
     assert len(digests) == len(confined)
 
 
+def test_what_was_installed_cannot_say_so_much_or_such_things_that_others_cannot_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(environment_build.BuildError):
+        environment_build._answer(["sh", "-c", "head -c 9000000 /dev/zero"], ())
+    assert environment_build._answer(["sh", "-c", "printf 'a\\377b'"], ()) == "a\ufffdb"
+    told = [{"name": "oarlock", "version": "1.0"}, {"name": "\ud83d", "version": "1"}, {"name": "pip", "version": "1"}]
+    monkeypatch.setattr(environment_build, "_run", lambda *_: None)
+    monkeypatch.setattr(environment_build, "_answer", lambda *_: json.dumps(told) + " " * 99)
+    contents = Contents(tmp_path)
+    contents.requirements.write_text("")
+    built = environment_build._build(contents, contents.tree("tree-1"), sys.executable, ())
+    assert built.packages == ("oarlock==1.0",)
+    assert len(built.python) < 99
+
+
 def test_a_build_that_fails_says_what_pip_said_and_can_be_tried_again(jobs: LocalBackend, tmp_path: Path) -> None:
     wanted = EnvironmentWanted(name="rowing", requirements=f"--no-index\n--find-links {tmp_path}\noarlock\n")
     jobs.environments.put(wanted)
