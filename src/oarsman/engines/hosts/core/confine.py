@@ -77,8 +77,10 @@ def main() -> None:
 
 
 def _be_first(confinement: Confinement, command: Sequence[str]) -> NoReturn:
-    """Process 1, which reaps orphans: with its end all others end, too."""
+    """Process 1, which reaps orphans: with its end all others end, too. In a session without the terminal that the
+    server was started on, where others could type."""
     folder = os.getcwd()
+    os.setsid()
     linux.end_with_parent(signal.SIGKILL)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
     see_only(confinement)

@@ -100,7 +100,13 @@ def _identify(path: str, _changed: int, before: tuple[str, ...]) -> tuple[Family
     variables, patience = (passed(os.environ), 30) if before else (None, 120)
     try:
         answer = subprocess.run(
-            words, capture_output=True, text=True, timeout=patience, errors="replace", env=variables
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=patience,
+            errors="replace",
+            env=variables,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
