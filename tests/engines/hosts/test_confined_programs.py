@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,3 +30,27 @@ def test_a_program_gets_nothing_of_the_terminal_that_the_server_was_started_on(t
     assert os.waitpid(pid, 0)[1] == 0
     os.close(terminal)
     assert told.read_text() == ""
+
+
+# With a word it holds a key and asks, without one it looks for it.
+KEYS = """
+import ctypes, os, subprocess, sys
+kernel = ctypes.CDLL(None, use_errno=True)
+def ask(number, *words):
+    return kernel.syscall(ctypes.c_long(number), *(ctypes.c_long(w) if isinstance(w, int) else w for w in words))
+ADD, ASK, SESSION, JOIN, SEARCH = 248, 250, -3, 1, 10
+if len(sys.argv) > 1:
+    assert ask(ASK, JOIN, None) > 0
+    assert ask(ADD, b"user", b"of-the-server", b"s3cret", 6, SESSION) > 0
+    assert ask(ASK, SEARCH, SESSION, b"user", b"of-the-server", 0) > 0
+    os.execvp(sys.argv[1], sys.argv[1:])
+print(ask(ASK, SEARCH, SESSION, b"user", b"of-the-server", 0))
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64" or not os.path.exists("/proc/keys"), reason="other numbers of calls")
+def test_a_program_has_none_of_the_keys_that_the_kernel_holds_for_the_server() -> None:
+    before = confine.words(Confinement([], sealed=False))
+    words = [sys.executable, "-c", KEYS, *before, sys.executable, "-c", KEYS]
+    asked = subprocess.run(words, capture_output=True, text=True)
+    assert (asked.stdout, asked.stderr) == ("-1\n", "")

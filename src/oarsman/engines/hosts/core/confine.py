@@ -66,6 +66,7 @@ def words(confinement: Confinement) -> list[str]:
 def main() -> None:
     confinement, command = Confinement(**json.loads(sys.argv[1])), sys.argv[2:]
     linux.end_with_parent(signal.SIGKILL)
+    linux.leave_keyring()
     if os.getuid() != 0:
         linux.enter_own_user_namespace()
     linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWIPC | linux.CLONE_NEWPID)
