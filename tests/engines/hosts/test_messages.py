@@ -118,18 +118,19 @@ def test_of_a_job_that_is_confined_only_what_a_rank_says_is_understood(facts: di
 
 def test_nobody_waits_for_the_rest_of_a_message_and_one_without_end_is_none() -> None:
     whole = messages.RANK_CALLS.encode(messages.TakeInput("1"))
-    for sent, is_whole in ((b"", None), (whole[:2], False), (whole[:-1], False), (whole, True), (whole * 2, True)):
+    size = len(whole) - messages.LENGTH.size
+    for sent, found in ((b"", 0), (whole[:2], None), (whole[:-1], None), (whole, size), (whole * 2, size)):
         ours, theirs = socket.socketpair()
         with ours, theirs:
             theirs.send(sent)
-            if is_whole is not None:
-                assert messages.RANK_CALLS.is_whole(ours) is is_whole
+            if sent:
+                assert messages.RANK_CALLS.whole(ours) == found
             theirs.close()
-            assert messages.RANK_CALLS.is_whole(ours) is (is_whole in (None, True))
+            assert messages.RANK_CALLS.whole(ours) == found
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.send(messages.LENGTH.pack(1 << 31))
-        assert messages.RANK_CALLS.is_whole(ours)
+        assert messages.RANK_CALLS.whole(ours) == 1 << 31
         assert messages.RANK_CALLS.receive(ours) == (None, [])
 
 

@@ -88,14 +88,14 @@ class Codec(Generic[M]):
             data = data[sent:]
         sock.sendall(data)
 
-    def is_whole(self, sock: socket.socket) -> bool:
-        """Whether the next message can be received without waiting for anybody, or the next one never will be."""
+    def whole(self, sock: socket.socket) -> int | None:
+        """The size of the next message, once it can be received without waiting for anybody or never will be."""
         head = sock.recv(LENGTH.size, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         if len(head) < LENGTH.size:
-            return not head
+            return None if head else 0
         size: int = LENGTH.unpack(head)[0]
         there = sock.recv(LENGTH.size + min(size, self._longest), socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        return size > self._longest or len(there) == LENGTH.size + size
+        return size if size > self._longest or len(there) == LENGTH.size + size else None
 
     def receive(self, sock: socket.socket) -> tuple[M | Unknown | None, list[int]]:
         """The next message and its descriptors; None when the other side is gone."""
