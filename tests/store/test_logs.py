@@ -207,7 +207,8 @@ def test_what_a_rank_writes_into_the_log_itself_holds_nobody(tmp_path: Path) -> 
     """It has the file open. A terabyte of nothing costs it nothing, and whoever reads it as much as is asked for."""
     path = tmp_path / logs.MERGED
     now = logs.stamp(datetime.now(UTC))
-    path.write_bytes(f"{now} 0 h out before\n{now} {'9' * 5000} h out many\n".encode())
+    forged = (f"{now} {'9' * 5000} h out many", f"{now} 1.5 h out half", "99Z 0 h out never", f"{now} 0 h out", "")
+    path.write_bytes("\n".join((f"{now} 0 h out before", *forged)).encode())
     os.truncate(path, 1 << 40)
     look = logs.Look(wanted=None, promising=lambda _: True, limit=10)
     reader = logs.MergedLogReader(path, wanted=None)

@@ -55,11 +55,15 @@ def merged_path(folder: Path, attempt: int) -> Path:
 
 
 def parse(line: str) -> LogLine | None:
-    """One merged line; None for one torn by a full disk."""
+    """One merged line; None for one torn by a full disk, or that none of ours wrote."""
     parts = line.split(" ", 4)
     if len(parts) != 5 or not parts[0].endswith("Z"):
         return None
     time, rank, host, stream, text = parts
+    try:
+        datetime.fromisoformat(time)
+    except ValueError:
+        return None
     if rank == "-":
         return LogLine(time, None, host, stream, text.rstrip("\r"))
     known = rank.isdecimal() and len(rank) < 10
