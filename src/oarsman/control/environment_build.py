@@ -170,7 +170,12 @@ def _before(tree: Path, requirements: Path, python: str) -> Sequence[str]:
         for path in (tree, requirements):
             os.chown(path, view.uid, view.gid)
     return confine.words(
-        view._replace(sealed=True, writable=[*view.writable, str(tree)], shown=[*view.shown, str(requirements)])
+        view._replace(
+            sealed=True,
+            hidden=[*view.hidden, *confine.TEMPORARY],  # of its own
+            writable=[*view.writable, str(tree)],
+            shown=[*view.shown, str(requirements)],
+        )
     )
 
 

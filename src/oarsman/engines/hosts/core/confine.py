@@ -17,7 +17,7 @@ from typing import NoReturn
 from oarsman.engines.hosts.core import linux, process, shims
 from oarsman.engines.hosts.core.job_spec import Confinement
 
-_TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 def see_only(confinement: Confinement) -> None:
@@ -37,7 +37,7 @@ def see_only(confinement: Confinement) -> None:
             if path not in confinement.writable:
                 linux.set_read_only(path)
         elif os.path.isdir(path):
-            mode = "1777" if path in _TEMPORARY else "0755"
+            mode = "1777" if path in TEMPORARY else "0755"
             linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"mode={mode}")
         elif os.path.exists(path):
             linux.bind("/dev/null", path)
