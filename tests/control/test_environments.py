@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -165,6 +166,28 @@ def test_what_was_installed_cannot_say_so_much_or_such_things_that_others_cannot
     built = environment_build._build(contents, contents.tree("tree-1"), sys.executable, ())
     assert built.packages == ("oarlock==1.0",)
     assert len(built.python) < 99
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_no_link_leads_astray_who_takes_a_tree_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Unix user that built it may still be at it, from outside of any job."""
+    within, elsewhere = tmp_path / "tree" / "lib", tmp_path / "elsewhere"
+    for folder in (within, elsewhere):
+        folder.mkdir(parents=True)
+        for name in ("a", "b"):
+            (folder / name).touch()
+            os.chown(folder / name, 1, 1)
+    chown = os.chown
+
+    def quicker(path: str, *words: int, **more: Any) -> None:
+        chown(path, *words, **more)
+        if os.path.basename(path) in ("a", "b") and not within.is_symlink():
+            within.rename(tmp_path / "gone")
+            within.symlink_to(elsewhere)
+
+    monkeypatch.setattr(os, "chown", quicker)
+    environment_build._own(tmp_path / "tree")
+    assert [os.stat(elsewhere / name).st_uid for name in ("a", "b")] == [1, 1]
 
 
 def test_a_build_that_fails_says_what_pip_said_and_can_be_tried_again(jobs: LocalBackend, tmp_path: Path) -> None:

@@ -180,11 +180,11 @@ def _before(tree: Path, requirements: Path, python: str) -> Sequence[str]:
 
 
 def _own(tree: Path) -> None:
-    """Whoever built it changes it no more: others run in it, too."""
+    """Whoever built it changes it no more: others run in it, too. Until then they can put links in the way of paths."""
     os.chown(tree, 0, 0)
-    for folder, folders, files in os.walk(tree):
+    for _, folders, files, fd in os.fwalk(tree):
         for name in (*folders, *files):
-            os.chown(f"{folder}/{name}", 0, 0, follow_symlinks=False)
+            os.chown(name, 0, 0, dir_fd=fd, follow_symlinks=False)
 
 
 def _run(words: Sequence[str], folder: Path, before: Sequence[str], secrets_given: Collection[str] = ()) -> None:
