@@ -54,6 +54,20 @@ def test_jobs_of_others_never_write_into_the_home_of_the_server(
             others(folder).surroundings("ann", SERVERS, {})
 
 
+def test_jobs_of_others_never_write_where_every_user_of_the_machine_can_run_what_they_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that belongs to the server's user and says so (set-user-ID) runs as that one, outside of any job."""
+    be(monkeypatch, 1000)
+    assert others("/usr/share").refusal() is not None
+    with pytest.raises(ForbiddenError, match="chmod o-x"):
+        others("/usr/share").surroundings("ann", SERVERS, {})
+    tmp_path.chmod(0o700)
+    assert others(str(tmp_path)).refusal() is None
+    (tmp_path / "within").mkdir(mode=0o777)
+    assert others(str(tmp_path / "within")).refusal() is None
+
+
 def test_a_server_of_roots_runs_nothing_for_others_unless_it_is_told_as_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     be(monkeypatch, 0)
     with pytest.raises(ForbiddenError, match="--run-as"):

@@ -538,7 +538,7 @@ MANY = "9" * 5000
         f"application called MPI_Abort(x, {MANY}) - process {MANY}",
         f"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES RANK {MANY} PID 1 RUNNING AT h EXIT CODE: {MANY}",
         f"An error occurred in Socket closed. reported by process [1,{MANY}]",
-        f"*** An error occurred in MPI_Send x reported by process [1,{MANY}] x *** MPI_ERR_X: x *** MPI_ERRORS_ARE_FATAL",
+        f"*** An error occurred in MPI_X x reported by process [1,{MANY}] *** MPI_ERR_X: x *** MPI_ERRORS_ARE_FATAL",
     ],
 )
 def test_a_number_that_a_program_writes_without_end_is_none(words: str) -> None:

@@ -211,9 +211,14 @@ def _run(words: Sequence[str], folder: Path, before: Sequence[str], secrets_give
 
 
 def _answer(words: Sequence[str], before: Sequence[str]) -> str:
-    """Of a program that what was installed may have replaced: everybody who looks at environments reads what it says."""
+    """Of a program that what was installed may have replaced; whoever looks at environments reads what it says."""
     with subprocess.Popen(
-        [*before, *words], stdout=subprocess.PIPE, text=True, errors="replace", env=_environment(), preexec_fn=_end_with_us
+        [*before, *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=_environment(),
+        preexec_fn=_end_with_us,
     ) as asked:
         assert asked.stdout is not None
         said = asked.stdout.read(_LONGEST_ANSWER)

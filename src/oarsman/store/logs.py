@@ -1,8 +1,8 @@
 """The merged log of an attempt: read whole, filtered, followed, or page by page by byte offsets.
 
 A million lines go through here one by one, so a line is cheap to make: its time stays text until somebody asks for it.
-A page costs what it shows; a search looks at no more than `MOST_BYTES` per page and says how far it came. Ranks have the
-file open and may write what they like there: what is longer than `_LONGEST` is no line of ours, and is passed over.
+A page costs what it shows; a search looks at no more than `MOST_BYTES` per page and says how far it came. Ranks have
+the file open and may write what they like there: what is longer than `_LONGEST` is no line of ours, and passed over.
 """
 
 from __future__ import annotations

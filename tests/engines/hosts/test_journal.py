@@ -246,11 +246,10 @@ def test_words_that_say_nothing_are_not_taken_for_those_of_the_manifest() -> Non
 
 def test_of_worlds_without_number_the_newest_are_remembered() -> None:
     """Whatever ranks claim: they are looked at in each turn of the job, while all other jobs wait for theirs."""
-    told = [
-        fact
-        for number in range(3000)
-        for fact in (WorldStarted([], 1, f"{number}"), WorldStarted([], 1, f"more-{number}"), rank_of(f"{number}", size=2))
-    ]
+    told: list[Fact] = []
+    for number in range(3000):
+        told += [WorldStarted([], 1, f"{number}{more}") for more in ("", "-more")]
+        told.append(rank_of(f"{number}", size=2))
     seen = worlds(LauncherStarted(1), *told)
     assert max(len(seen.worlds), len(seen.launched)) == 1000
     assert next(reversed(seen.worlds)) == (1, "2999")
