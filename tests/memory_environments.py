@@ -17,6 +17,7 @@ class MemoryEnvironments:
     def __init__(self) -> None:
         self.records: dict[str, EnvironmentRecord] = {}
         self.logs: dict[str, str] = {}
+        self.confined: Confined | None = None  # the newest
         self.next: State = "Building"  # what a build that is asked for becomes
         self.then: tuple[State, str] | None = None  # and what it is for whoever asks again
 
@@ -38,7 +39,7 @@ class MemoryEnvironments:
     async def put(
         self, wanted: EnvironmentWanted, *, owner: str | None = None, confined: Confined | None = None
     ) -> EnvironmentRecord:
-        before = self.records.get(wanted.name)
+        before, self.confined = self.records.get(wanted.name), confined
         self.records[wanted.name] = EnvironmentRecord(
             wanted=without_secrets(wanted),
             state=self.next,

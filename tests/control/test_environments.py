@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -29,6 +30,7 @@ from oarsman.client.mpijob import MPIJob
 from oarsman.control import environment_build
 from oarsman.control.environments import FIELD, _whole_letters
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, UsageError, UserError
+from oarsman.job.confined import Confined
 from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, digest_of
 from oarsman.job.state import Status
 from oarsman.service import JobService
@@ -137,6 +139,55 @@ def test_contents_are_built_once_whatever_they_are_called(jobs: LocalBackend, re
         jobs.environments.get("rowing")
     jobs.environments.delete("sculling")
     assert trees(jobs) == []
+
+
+def test_nobody_runs_what_others_built_for_the_same_words(
+    jobs: LocalBackend, requirements: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has the user that a build runs as can change what comes of it."""
+    monkeypatch.setattr(environment_build, "start", lambda *_, **__: None)
+    wanted, as_users = EnvironmentWanted(name="rowing", requirements=requirements), ("", "ann", "ben")
+    confined = [None, *(Confined("/srv/jobs", ["/state"], user) for user in as_users)]
+    digests = {jobs.environments.put(wanted, confined=by).digest for by in confined}
+    assert len(digests) == len(confined)
+
+
+def test_what_was_installed_cannot_say_so_much_or_such_things_that_others_cannot_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(environment_build.BuildError):
+        environment_build._answer(["sh", "-c", "head -c 9000000 /dev/zero"], ())
+    assert environment_build._answer(["sh", "-c", "printf 'a\\377b'"], ()) == "a\ufffdb"
+    told = [{"name": "oarlock", "version": "1.0"}, {"name": "\ud83d", "version": "1"}, {"name": "pip", "version": "1"}]
+    monkeypatch.setattr(environment_build, "_run", lambda *_: None)
+    monkeypatch.setattr(environment_build, "_answer", lambda *_: json.dumps(told) + " " * 99)
+    contents = Contents(tmp_path)
+    contents.requirements.write_text("")
+    built = environment_build._build(contents, contents.tree("tree-1"), sys.executable, ())
+    assert built.packages == ("oarlock==1.0",)
+    assert len(built.python) < 99
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_no_link_leads_astray_who_takes_a_tree_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Unix user that built it may still be at it, from outside of any job."""
+    within, elsewhere = tmp_path / "tree" / "lib", tmp_path / "elsewhere"
+    for folder in (within, elsewhere):
+        folder.mkdir(parents=True)
+        for name in ("a", "b"):
+            (folder / name).touch()
+            os.chown(folder / name, 1, 1)
+    chown = os.chown
+
+    def quicker(path: str, *words: int, **more: Any) -> None:
+        chown(path, *words, **more)
+        if os.path.basename(path) in ("a", "b") and not within.is_symlink():
+            within.rename(tmp_path / "gone")
+            within.symlink_to(elsewhere)
+
+    monkeypatch.setattr(os, "chown", quicker)
+    environment_build._own(tmp_path / "tree")
+    assert [os.stat(elsewhere / name).st_uid for name in ("a", "b")] == [1, 1]
 
 
 def test_a_build_that_fails_says_what_pip_said_and_can_be_tried_again(jobs: LocalBackend, tmp_path: Path) -> None:

@@ -118,13 +118,13 @@ def test_hosts_may_be_named_by_their_first_label() -> None:
 def test_a_world_too_large_to_write_down_is_not_predicted() -> None:
     assert placed("mpirun ./a", slots=2**31 - 1) is None
     assert placed("mpirun -ppn 999999999 ./a", hydra=True) is None
-    assert placed("mpirun -n 1000001 ./a", hydra=True) is None
+    assert placed("mpirun -n 100001 ./a", hydra=True) is None
 
 
 @pytest.mark.parametrize("hydra", [False, True])
-def test_a_million_ranks_are_the_most_that_are_placed(hydra: bool) -> None:
-    assert placed("mpirun -n 2 ./a", hosts=("w1",), slots=1_000_000, hydra=hydra) == "w1 w1"
-    assert placed("mpirun -n 2 ./a", hosts=("w1",), slots=1_000_001, hydra=hydra) is None
+def test_a_hundred_thousand_ranks_are_the_most_that_are_placed(hydra: bool) -> None:
+    assert placed("mpirun -n 2 ./a", hosts=("w1",), slots=100_000, hydra=hydra) == "w1 w1"
+    assert placed("mpirun -n 2 ./a", hosts=("w1",), slots=100_001, hydra=hydra) is None
 
 
 @pytest.mark.parametrize(

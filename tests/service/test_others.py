@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from oarsman import names
 from oarsman.errors import ForbiddenError, UsageError
 from oarsman.job.confined import confined_by
+from oarsman.service import JobService
+from oarsman.service.models import EnvironmentSpec, Identity, Role
 from oarsman.service.others import Others, RunAs
+from tests.memory_environments import MemoryEnvironments
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run jobs as others")
 SERVERS = {"PATH": "/bin", "LC_ALL": "C", "AWS_SECRET_ACCESS_KEY": "x", "OARSMAN_TOKEN": "y", "HOME": "/home/server"}
@@ -46,6 +52,20 @@ def test_jobs_of_others_never_write_into_the_home_of_the_server(
     if refused:
         with pytest.raises(ForbiddenError, match="--folder"):
             others(folder).surroundings("ann", SERVERS, {})
+
+
+def test_jobs_of_others_never_write_where_every_user_of_the_machine_can_run_what_they_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that belongs to the server's user and says so (set-user-ID) runs as that one, outside of any job."""
+    be(monkeypatch, 1000)
+    assert others("/usr/share").refusal() is not None
+    with pytest.raises(ForbiddenError, match="chmod o-x"):
+        others("/usr/share").surroundings("ann", SERVERS, {})
+    tmp_path.chmod(0o700)
+    assert others(str(tmp_path)).refusal() is None
+    (tmp_path / "within").mkdir(mode=0o777)
+    assert others(str(tmp_path / "within")).refusal() is None
 
 
 def test_a_server_of_roots_runs_nothing_for_others_unless_it_is_told_as_whom(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,3 +115,20 @@ def test_only_root_can_run_jobs_as_others(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(UsageError, match="only root"):
         RunAs.of(["same-name"])
     assert RunAs.of([]) is None
+
+
+def test_an_environment_is_built_with_the_rights_of_its_owner_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner of the machine may only have written another description."""
+    be(monkeypatch, 1000)
+    environments = MemoryEnvironments()
+    jobs: Any = SimpleNamespace(environments=environments)
+    ann, owner = Identity(name="ann", role=Role.USER), Identity(name="somebody", role=Role.ADMIN)
+    for identity, by_account, name, confined in (
+        (ann, True, "anns", True),
+        (owner, False, "anns", True),
+        (owner, False, "owners", False),
+    ):
+        service = JobService(jobs, identity, others=others(), by_account=by_account)
+        asyncio.run(service.put_environment(EnvironmentSpec(name=name, requirements="numpy")))
+        assert (environments.confined is not None) == confined, (identity, name)
+    assert environments.records["anns"].owner == "ann"

@@ -524,3 +524,24 @@ def test_ranks_that_hydra_killed_for_an_abort_nobody_heard_of_are_not_the_cause(
     cause = causes.of_failed_launcher(JOB, seen, a_launcher(Phase.FAILED, code=code))
     assert cause.summary.startswith(told)
     assert cause.rank == rank
+
+
+MANY = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"mpirun noticed that process rank {MANY} with PID 1 on node h exited on signal {MANY}",
+        f"Process name: [[1,1],{MANY}]\nExit code: {MANY}",
+        f"MPI_ABORT was invoked on rank {MANY} in communicator x\nwith errorcode {MANY}",
+        f"application called MPI_Abort(x, {MANY}) - process {MANY}",
+        f"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES RANK {MANY} PID 1 RUNNING AT h EXIT CODE: {MANY}",
+        f"An error occurred in Socket closed. reported by process [1,{MANY}]",
+        f"*** An error occurred in MPI_X x reported by process [1,{MANY}] *** MPI_ERR_X: x *** MPI_ERRORS_ARE_FATAL",
+    ],
+)
+def test_a_number_that_a_program_writes_without_end_is_none(words: str) -> None:
+    """Else the job would never end: its end could not be told."""
+    rank = replace(a_rank(0), exit=Exit(code=1), last_lines=tuple(words.split("\n")))
+    assert failed((rank,), words).summary

@@ -47,7 +47,10 @@ def test_times_that_were_asked_for_go_with_the_tags(time: str) -> None:
     assert spoken(Tags(), *lines) == [Spoken(0, "err", "oops"), Spoken(1, "out", "xy")]
 
 
-@pytest.mark.parametrize("line", ["[0] text", "[info] [0]", "x [1,0]<stdout>:y", "[1,0] <stdout>", "", "["])
+MANY = f"[1,{'9' * 5000}]<stdout>:y"
+
+
+@pytest.mark.parametrize("line", ["[0] text", "[info] [0]", "x [1,0]<stdout>:y", "[1,0] <stdout>", MANY, "", "["])
 def test_words_that_only_look_like_tags_are_the_launchers(line: str) -> None:
     tags = Tags()
     assert spoken(tags, line) == [Spoken(None, "out", line)]

@@ -201,3 +201,23 @@ def test_of_a_long_log_only_what_is_late_enough_is_read(tmp_path: Path, monkeypa
 
 def test_a_log_that_is_not_there_begins_at_its_beginning(tmp_path: Path) -> None:
     assert logs.start_of(tmp_path / logs.MERGED, NOON) == 0
+
+
+def test_what_a_rank_writes_into_the_log_itself_holds_nobody(tmp_path: Path) -> None:
+    """It has the file open. A terabyte of nothing costs it nothing, and whoever reads it as much as is asked for."""
+    path = tmp_path / logs.MERGED
+    now = logs.stamp(datetime.now(UTC))
+    forged = (f"{now} {'9' * 5000} h out many", f"{now} 1.5 h out half", "99Z 0 h out never", f"{now} 0 h out", "")
+    path.write_bytes("\n".join((f"{now} 0 h out before", *forged)).encode())
+    os.truncate(path, 1 << 40)
+    look = logs.Look(wanted=None, promising=lambda _: True, limit=10)
+    reader = logs.MergedLogReader(path, wanted=None)
+    for _, lines in zip(range(200), reader.news(), strict=False):
+        assert [line.text for line in lines] in ([], ["before"])
+    assert len(reader._rest) < 1 << 20
+    first = logs.down(path, 0, look)
+    assert [line.text for _, line in first.lines] == ["before"]
+    assert first.end > logs.MOST_BYTES // 2
+    last = logs.up(path, None, look)
+    assert (last.lines, last.end) == ([], 1 << 40)
+    assert last.start < (1 << 40) - logs.MOST_BYTES // 2

@@ -132,3 +132,9 @@ def test_what_was_written_is_read_again(arguments: dict[str, str | int | float])
 )
 def test_what_somebody_else_wrote_is_a_string(written: object) -> None:
     assert isinstance(load(written), str)
+
+
+@pytest.mark.parametrize("template", ["{a.__class__}", "{a[0]}", "{a!r}", "{a:>9}", "{a:{a}}"])
+def test_what_is_read_is_filled_in_with_names_alone(template: str) -> None:
+    """Whoever can have it read would else be told what this process knows, or have it fill its memory."""
+    assert load({"template": template, "arguments": {"a": "x"}}) == template

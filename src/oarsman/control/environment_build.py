@@ -77,6 +77,8 @@ def _fits(version: str, wanted: str) -> bool:
 
 
 _NOT_OURS = ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
+_LONGEST_VERSION = 40
+_LONGEST_ANSWER = 256 << 10
 _QUIET_PIP = ("--no-input", "--disable-pip-version-check")
 
 
@@ -138,7 +140,7 @@ def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> 
     if wanted.strip() or more:
         words = [own, "-m", "pip", "install", *_QUIET_PIP, "-r", contents.requirements.name, *more]
         _run(words, contents.folder, before, secrets_in(joined(wanted)))
-    version = _answer([own, "-c", _ASK], before).strip()
+    version = _answer([own, "-c", _ASK], before).strip()[:_LONGEST_VERSION]
     listed = json.loads(_answer([own, "-m", "pip", "list", *_QUIET_PIP, "--format", "json"], before))
     if before and os.getuid() == 0:
         _own(tree)
@@ -148,7 +150,11 @@ def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> 
         built_at=datetime.now(UTC).isoformat(),
         python=version,
         size_bytes=sum(os.lstat(f"{folder}/{name}").st_size for folder, _, files in os.walk(tree) for name in files),
-        packages=tuple(f"{found['name']}=={found['version']}" for found in listed if found["name"] != "pip"),
+        packages=tuple(
+            package
+            for found in listed
+            if found["name"] != "pip" and (package := f"{found['name']}=={found['version']}").isascii()
+        ),
     )
 
 
@@ -164,16 +170,21 @@ def _before(tree: Path, requirements: Path, python: str) -> Sequence[str]:
         for path in (tree, requirements):
             os.chown(path, view.uid, view.gid)
     return confine.words(
-        view._replace(sealed=True, writable=[*view.writable, str(tree)], shown=[*view.shown, str(requirements)])
+        view._replace(
+            sealed=True,
+            hidden=[*view.hidden, *confine.TEMPORARY],  # of its own
+            writable=[*view.writable, str(tree)],
+            shown=[*view.shown, str(requirements)],
+        )
     )
 
 
 def _own(tree: Path) -> None:
-    """Whoever built it changes it no more: others run in it, too."""
+    """Whoever built it changes it no more: others run in it, too. Until then they can put links in the way of paths."""
     os.chown(tree, 0, 0)
-    for folder, folders, files in os.walk(tree):
+    for _, folders, files, fd in os.fwalk(tree):
         for name in (*folders, *files):
-            os.chown(f"{folder}/{name}", 0, 0, follow_symlinks=False)
+            os.chown(name, 0, 0, dir_fd=fd, follow_symlinks=False)
 
 
 def _run(words: Sequence[str], folder: Path, before: Sequence[str], secrets_given: Collection[str] = ()) -> None:
@@ -200,11 +211,22 @@ def _run(words: Sequence[str], folder: Path, before: Sequence[str], secrets_give
 
 
 def _answer(words: Sequence[str], before: Sequence[str]) -> str:
-    words_run = [*before, *words]
-    done = subprocess.run(words_run, capture_output=True, text=True, env=_environment(), preexec_fn=_end_with_us)
-    if done.returncode != 0:
-        raise BuildError(Text("{command} failed: {why}", command=" ".join(words[1:4]), why=done.stderr.strip()))
-    return done.stdout
+    """Of a program that what was installed may have replaced; whoever looks at environments reads what it says."""
+    with subprocess.Popen(
+        [*before, *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=_environment(),
+        preexec_fn=_end_with_us,
+    ) as asked:
+        assert asked.stdout is not None
+        said = asked.stdout.read(_LONGEST_ANSWER)
+        if asked.stdout.read(1):
+            asked.kill()
+    if asked.returncode != 0:
+        raise BuildError(Text("{command} ended with {code}", command=" ".join(words[1:4]), code=asked.returncode))
+    return said
 
 
 def _end_with_us() -> None:

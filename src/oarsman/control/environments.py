@@ -113,7 +113,8 @@ class LocalEnvironments:
 
         check_name(wanted.name)
         python = environment_build.find(wanted.python)
-        digest = digest_of(replace(wanted, image=None))  # images are not run here
+        by = f"account {confined.user}" if confined is not None else ""  # who could have changed what is built
+        digest = digest_of(replace(wanted, image=None), by)  # images are not run here
         with self._shelf.alone():
             before = self._shelf.get(wanted.name)
             named = NamedEnvironment(

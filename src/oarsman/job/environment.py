@@ -43,12 +43,12 @@ def joined(requirements: str) -> str:
     return re.sub(r"\\\r?\n", "", requirements)
 
 
-def digest_of(wanted: EnvironmentWanted) -> str:
+def digest_of(wanted: EnvironmentWanted, built_by: str = "") -> str:
     """Of what would be built: name and description do not matter, nor do empty lines, nor with whose credentials it is
-    fetched; those could be guessed by their digest."""
+    fetched; those could be guessed by their digest. `built_by`: with whose rights, if those are not ours."""
     wanted = without_secrets(wanted)
     lines = [line.rstrip() for line in wanted.requirements.splitlines() if line.strip()]
-    contents = json.dumps([lines, wanted.python, wanted.mpi, wanted.image])
+    contents = json.dumps([lines, wanted.python, wanted.mpi, wanted.image, *filter(None, [built_by])])
     return hashlib.sha256(contents.encode()).hexdigest()[:32]
 
 

@@ -305,7 +305,7 @@ class _Asked:
 
 
 # -- placement ------------------------------------------------------------------------------------------
-_LARGEST_WORLD = 1_000_000  # ranks; beyond it a placement is no use to anybody
+_LARGEST_WORLD = 100_000  # ranks; beyond it a placement is no use to anybody
 
 
 def expected_placement(
@@ -404,4 +404,4 @@ def _place_hydra(line: LaunchLine, room: dict[str, int]) -> tuple[str, ...] | No
     wanted = len(once) if line.processes is None else line.processes
     if not once or wanted < 1 or wanted > _LARGEST_WORLD:
         return None
-    return tuple(once[rank % len(once)] for rank in range(wanted))
+    return tuple((once * (wanted // len(once) + 1))[:wanted])

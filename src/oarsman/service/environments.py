@@ -25,7 +25,7 @@ class EnvironmentService:
 
     if TYPE_CHECKING:  # what the rest of the service has
 
-        def _surroundings(self) -> Mapping[str, str]: ...
+        def _surroundings(self, owner: str | None = None) -> Mapping[str, str]: ...
 
     async def environments(self) -> Sequence[EnvironmentView]:
         require(self.identity, Action.LOOK)
@@ -39,10 +39,11 @@ class EnvironmentService:
         """What is there already belongs to whoever made it."""
         require(self.identity, Action.CREATE)
         environments, given = self._jobs.environments, EnvironmentWanted(**wanted.model_dump())
-        built = None
+        built, owner = None, self.identity.name
         with suppress(NotFoundError):
             before = await environments.get(wanted.name)
-            require(self.identity, Action.CHANGE, before.owner)
+            owner = before.owner
+            require(self.identity, Action.CHANGE, owner)
             built = digest_of(before.wanted) if before.state == "Ready" else None
         starred = f"{MASK}@" in given.requirements or f"={MASK}" in given.requirements
         if starred and built != await asyncio.to_thread(digest_of, given):
@@ -51,8 +52,8 @@ class EnvironmentService:
                 field="requirements",
                 hint=Text("write them again, or let pip find them where it runs (pip.conf, netrc)"),
             )
-        confined = confined_by(self._surroundings())  # what is built runs code of whoever wrote it
-        made = await environments.put(given, owner=self.identity.name, confined=confined)
+        confined = confined_by(self._surroundings(owner))  # what is built runs code of whoever wrote it
+        made = await environments.put(given, owner=owner, confined=confined)
         return await self._view(made)
 
     async def delete_environment(self, name: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -74,6 +76,13 @@ def _checked(user: str) -> pwd.struct_passwd:
     return found
 
 
+def _open_to_all(folder: Path) -> bool:
+    """Whether every user of this machine can reach what lies there. One that is not there is reached by nobody."""
+    with suppress(OSError):
+        return all(path.stat().st_mode & stat.S_IXOTH for path in (folder.resolve(), *folder.resolve().parents))
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Others:
     folder: Path  # of jobs that mention none
@@ -104,6 +113,12 @@ class Others:
             return Text(
                 "jobs of accounts write where they run, and {folder} has the home of the server's user in it: "
                 "give it a folder of its own with --folder",
+                folder=self.folder,
+            )
+        if _open_to_all(self.folder):
+            return Text(
+                "jobs of accounts could leave programs in {folder} that run as the server's user, whoever starts them: "
+                "close it to the other users of this machine, with chmod o-x",
                 folder=self.folder,
             )
         return None

@@ -2,7 +2,7 @@
 
 Used where no rank report is at hand. Launchers wrap their sentences, frame them with dashes and equal
 signs, and name the process each in its own way; Open MPI 4 (mpirun, orterun), Open MPI 5 (prterun),
-MPICH and Intel MPI (both Hydra) are understood.
+MPICH and Intel MPI (both Hydra) are understood. Programs may write the same words: a number without end is none.
 """
 
 from __future__ import annotations
@@ -28,23 +28,28 @@ class NamedProcess:
 
 
 _SIGNALLED: Final = re.compile(
-    r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
+    r"noticed that process rank (?P<rank>\d{1,10}) with PID \d+ on node (?P<host>\S+) "
+    r"exited on signal (?P<signal>\d{1,10})"
 )
 _IMPROPER: Final = re.compile(
-    r"has exited due to process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exiting improperly"
+    r"has exited due to process rank (?P<rank>\d{1,10}) with PID \d+ on node (?P<host>\S+) exiting improperly"
 )
-_EXITED: Final = re.compile(r"Process name: \[(?:\[\d+,\d+\]|[^\],]+),(?P<rank>\d+)\] Exit code: (?P<code>\d+)")
+_EXITED: Final = re.compile(
+    r"Process name: \[(?:\[\d+,\d+\]|[^\],]+),(?P<rank>\d{1,10})\] Exit code: (?P<code>\d{1,10})"
+)
 _ABORTED: Final = re.compile(
-    r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator "
-    r".{0,200}?(?:with errorcode|Errorcode:) (?P<code>-?\d+)"
+    r"MPI_ABORT was invoked on rank (?P<rank>\d{1,10}) in communicator "
+    r".{0,200}?(?:with errorcode|Errorcode:) (?P<code>-?\d{1,10})"
 )
-_HYDRA_ABORTED: Final = re.compile(r"application called MPI_Abort\(\S+, (?P<code>-?\d+)\) - process (?P<rank>\d+)")
+_HYDRA_ABORTED: Final = re.compile(
+    r"application called MPI_Abort\(\S+, (?P<code>-?\d{1,10})\) - process (?P<rank>\d{1,10})"
+)
 _HYDRA: Final = re.compile(
-    r"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES (?:= )?(?:RANK (?P<rank>\d+) )?"
+    r"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES (?:= )?(?:RANK (?P<rank>\d{1,10}) )?"
     r"PID \d+ RUNNING AT (?P<host>\S+) (?:= )?"
-    r"(?:EXIT CODE: (?P<code>\d+)|KILLED BY SIGNAL: (?P<signal>\d+)|EXIT STATUS: (?P<status>\d+))"
+    r"(?:EXIT CODE: (?P<code>\d{1,10})|KILLED BY SIGNAL: (?P<signal>\d{1,10})|EXIT STATUS: (?P<status>\d{1,10}))"
 )
-_HYDRA_SIGNAL: Final = re.compile(r"TERMINATED WITH THE EXIT STRING: .{0,80}?\(signal (?P<signal>\d+)\)")
+_HYDRA_SIGNAL: Final = re.compile(r"TERMINATED WITH THE EXIT STRING: .{0,80}?\(signal (?P<signal>\d{1,10})\)")
 
 
 _PEER_GONE: Final = re.compile(
@@ -54,10 +59,10 @@ _PEER_GONE: Final = re.compile(
     re.IGNORECASE,
 )
 _REPORTED_PEER_GONE: Final = re.compile(
-    r"An error occurred in Socket closed.{0,120}?reported by process \[\d+,(?P<rank>\d+)\]"
+    r"An error occurred in Socket closed.{0,120}?reported by process \[\d+,(?P<rank>\d{1,10})\]"
 )
 _MPI_ERROR: Final = re.compile(
-    r"\*\*\* (?P<call>An error occurred in MPI_\w+) .{0,80}?reported by process \[\d+,(?P<rank>\d+)\].{0,160}?"
+    r"\*\*\* (?P<call>An error occurred in MPI_\w+) .{0,80}?reported by process \[\d+,(?P<rank>\d{1,10})\].{0,160}?"
     r"\*\*\* (?P<error>MPI_ERR_\w+: .{1,80}?|Unknown error) (?:\[\S+ )?\*\*\* MPI_ERRORS_ARE_FATAL"
 )
 _DYING_WORDS: Final = re.compile(

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _TIME = r"(?:\[?[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\]?)?"
-_OPEN_MPI = re.compile(_TIME + r"\[(?:[^\[\],@ ]+@)?\d+,(\d+)\]<std(out|err)>:")
-_HYDRA = re.compile(r"\[(\d+)\] ?")
+_OPEN_MPI = re.compile(_TIME + r"\[(?:[^\[\],@ ]+@)?\d+,(\d{1,9})\]<std(out|err)>:")
+_HYDRA = re.compile(r"\[(\d{1,9})\] ?")
 
 
 class Spoken(NamedTuple):

@@ -16,12 +16,12 @@ import fcntl
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from oarsman import trees
 from oarsman.errors import UsageError
 from oarsman.text.sentence import Text, dump, load
 
@@ -132,12 +132,12 @@ class Contents:
         for path in (self._result, self.builder, self.log, self.requirements, *self.folder.glob("*.new")):
             path.unlink(missing_ok=True)
         for tree in self.folder.glob("tree-*"):
-            shutil.rmtree(tree, ignore_errors=True)
+            trees.remove(tree)
 
     def remove(self) -> None:
         """The record goes first: half a tree must not look whole."""
         self._result.unlink(missing_ok=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        trees.remove(self.folder)
 
 
 class Shelf:

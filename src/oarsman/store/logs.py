@@ -1,7 +1,8 @@
 """The merged log of an attempt: read whole, filtered, followed, or page by page by byte offsets.
 
 A million lines go through here one by one, so a line is cheap to make: its time stays text until somebody asks for it.
-A page costs what it shows; a search looks at no more than `MOST_BYTES` per page and says how far it came.
+A page costs what it shows; a search looks at no more than `MOST_BYTES` per page and says how far it came. Ranks have
+the file open and may write what they like there: what is longer than `_LONGEST` is no line of ours, and passed over.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 MERGED = "merged.log"
 _BLOCK = 256 << 10  # bytes: few enough lines at a time to stay in the processor's memory
+_LONGEST = 256 << 10  # bytes that a line may have
 _NEAR = 1 << 16  # bytes: closer than this a place in time is not sought by halving
 _OUT_OF_ORDER = timedelta(minutes=1)  # lines get their time before they are written, on hosts whose clocks differ
 _TORN_IN_A_ROW = 16
@@ -53,14 +55,19 @@ def merged_path(folder: Path, attempt: int) -> Path:
 
 
 def parse(line: str) -> LogLine | None:
-    """One merged line; None for one torn by a full disk."""
+    """One merged line; None for one torn by a full disk, or that none of ours wrote."""
     parts = line.split(" ", 4)
     if len(parts) != 5 or not parts[0].endswith("Z"):
         return None
     time, rank, host, stream, text = parts
+    try:
+        datetime.fromisoformat(time)
+    except ValueError:
+        return None
     if rank == "-":
         return LogLine(time, None, host, stream, text.rstrip("\r"))
-    return LogLine(time, int(rank), host, stream, text.rstrip("\r")) if rank.isdecimal() else None
+    known = rank.isdecimal() and len(rank) < 10
+    return LogLine(time, int(rank), host, stream, text.rstrip("\r")) if known else None
 
 
 class Search:
@@ -101,6 +108,7 @@ class MergedLogReader:
         wanted = self._wanted
         while block := self._read():
             complete, _, self._rest = (self._rest + block).rpartition(b"\n")
+            self._rest = self._rest if len(self._rest) <= _LONGEST else b""
             parsed = filter(None, map(parse, complete.decode(errors="replace").split("\n") if complete else ()))
             yield list(filter(wanted, parsed))
 
@@ -180,6 +188,8 @@ def down(path: Path, start: int, look: Look) -> FoundLines:
             looked_at += len(block)
             complete, newline, rest = (rest + block).rpartition(b"\n")
             if not newline:
+                if len(rest) > _LONGEST:
+                    offset, rest = offset + len(rest), b""
                 continue
             if not look.promising(complete):
                 offset += len(complete) + 1
@@ -213,6 +223,8 @@ def _up(file: BinaryIO, end: int, look: Look) -> FoundLines:
             head, newline, data = data.partition(b"\n")
             rest = head + newline
         if not data:
+            if len(rest) > _LONGEST:
+                offset, rest = offset - len(rest), b""
             continue
         if not look.promising(data):
             offset -= len(data)
@@ -239,8 +251,10 @@ def _start_of_tail(path: Path, wanted: Wanted, count: int, floor: int) -> int:
 
 
 def _end_of_lines(file: BinaryIO) -> int:
-    position = file.seek(0, os.SEEK_END)
+    end = position = file.seek(0, os.SEEK_END)
     while position > 0:
+        if end - position > _LONGEST:
+            return end
         begin = max(0, position - _BLOCK)
         file.seek(begin)
         newline = file.read(position - begin).rfind(b"\n")

@@ -8,6 +8,7 @@ to be shown in another language later is written with `dump` and read with `load
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -15,6 +16,7 @@ from typing import Any, Self
 
 Argument = str | int | float  # a Text among them is translated too; any other string is kept as it is
 _ARGUMENTS = (str, int, float)
+_WITH_NAMES_ALONE = re.compile(r"(?:[^{}]|\{\{|\}\}|\{\w+\})*")  # what Python fills in besides leads to all it knows
 
 
 class Text(str):
@@ -64,6 +66,8 @@ def load(written: Any) -> str:
     """What `dump` wrote. Anything else that is read is kept as the string it is, without complaint."""
     match written:
         case {"template": str(template), "arguments": dict(arguments)}:
+            if _WITH_NAMES_ALONE.fullmatch(template) is None:
+                return template
             try:
                 return Text(template, **{name: _argument(value) for name, value in arguments.items()})
             except (LookupError, ValueError, AttributeError, TypeError):  # not written by us, or by a later version

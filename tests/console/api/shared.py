@@ -50,6 +50,8 @@ class Shared(Served):
             made.chmod(0o755)
             os.chown(made, uid, uid)
         self.home.chmod(0o700)
+        if uid:
+            self.folder.chmod(0o700)
         self.before = as_somebody(uid) if uid else ()
         self.mpi = str(ROOT / ".mpi" / "openmpi5" / "bin")
         self.variables = {

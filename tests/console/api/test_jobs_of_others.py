@@ -243,8 +243,13 @@ def test_a_program_that_a_job_names_as_its_mpi_is_asked_who_it_is_with_the_right
         assert not (server.home / "planted").exists()
 
 
-def test_an_environment_is_built_with_the_rights_of_whoever_wrote_it(server: Shared) -> None:
+@pytest.mark.parametrize("run_by", ["server", "roots"])
+def test_an_environment_is_built_with_the_rights_of_whoever_wrote_it(
+    run_by: str, request: pytest.FixtureRequest
+) -> None:
     """What is built runs as it likes, and is there for the jobs of its owner."""
+    server: Shared = request.getfixturevalue(run_by)
+    user = SOMEBODY if run_by == "server" else 1
     package = server.folder / "package"
     (package / "greeting").mkdir(parents=True)
     (package / "greeting" / "__init__.py").write_text("")
@@ -254,7 +259,7 @@ def test_an_environment_is_built_with_the_rights_of_whoever_wrote_it(server: Sha
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     )
     for path in (package, *package.rglob("*")):
-        os.chown(path, SOMEBODY, SOMEBODY)
+        os.chown(path, user, user)
     with server.person("ann") as ann:
         wanted = {"name": "hers", "requirements": f"--no-index\n{package}\n"}
         assert ann.client.put("/api/v1/environments/hers", json=wanted).status_code in (200, 201)

@@ -34,7 +34,7 @@ from oarsman.engines.hosts.core.journal import (
 )
 from oarsman.engines.hosts.core.launcher import Launcher, RankLogs
 from oarsman.engines.hosts.core.log_lines import Recorder
-from oarsman.engines.hosts.core.messages import CALLS, RESULTS, Exited, RankEnded, RankStarted
+from oarsman.engines.hosts.core.messages import CALLS, RESULTS, Exited, RankEnded, RankStarted, WorldStarted
 from oarsman.engines.hosts.core.process import ProcessId
 
 from .specs import a_spec, an_ssh_host
@@ -386,3 +386,18 @@ def test_ranks_that_come_and_go_at_once_are_told_of_together(stage: Stage, monke
         assert once == messages.ANSWERS.encode(messages.Changed())
         stage.agent._note(OutputBegan(1))  # anything else is told at once
         assert supervisor.recv(1 << 16) == once
+
+
+def test_what_a_job_that_is_confined_can_fill_its_journal_with_is_bounded(stage: Stage) -> None:
+    """The supervisor and whoever asks for its usage read all of it."""
+    words = WorldStarted(["mpirun"] * 10_000, 1, "2")
+    for _ in range(2):
+        for _ in range(1000):
+            ours, theirs = socket.socketpair()
+            with theirs:
+                CALLS.send(theirs, words)
+                stage.agent._watch(ours, stage.agent._serve_job)
+                stage.agent._serve_job(ours)
+                if ours.fileno() >= 0:
+                    stage.agent._hang_up(ours)
+    assert 10 << 20 < os.stat(stage.folder / "journal.jsonl").st_size < 80 << 20

@@ -244,6 +244,17 @@ def test_words_that_say_nothing_are_not_taken_for_those_of_the_manifest() -> Non
     assert line.unclear
 
 
+def test_of_worlds_without_number_the_newest_are_remembered() -> None:
+    """Whatever ranks claim: they are looked at in each turn of the job, while all other jobs wait for theirs."""
+    told: list[Fact] = []
+    for number in range(3000):
+        told += [WorldStarted([], 1, f"{number}{more}") for more in ("", "-more")]
+        told.append(rank_of(f"{number}", size=2))
+    seen = worlds(LauncherStarted(1), *told)
+    assert max(len(seen.worlds), len(seen.launched)) == 1000
+    assert next(reversed(seen.worlds)) == (1, "2999")
+
+
 def test_of_a_thousand_worlds_that_were_alike_one_is_kept_beside_the_newest() -> None:
     told = [fact for number in range(1000) for fact in (rank_of(f"{number}"), end_of(f"{number}"))]
     seen = worlds(LauncherStarted(1), rank_of("other", host="y"), end_of("other"), *told)

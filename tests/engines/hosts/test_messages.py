@@ -94,6 +94,17 @@ NOT_MEANT = {
     "a rank that is a path": {"rank": "/../../x", "size": 1, "local": 0, "host": "h", "attempt": 1, "world": "1"},
     "an attempt that is one": {"output": True, "attempt": "../x"},
     "a reason that would be filled in": {"exit": 1, "reason": {"template": "{x:>999999999}", "arguments": {"x": "y"}}},
+    "a signal that would be filled in": {"exit": 1, "signal": {"template": "{x}", "arguments": {"x": "y"}}},
+    "a signal that is a word": {"exit": 1, "signal": "9"},
+    "a time that is none": {"exit": 1, "at": [1]},
+    "a time without end": {"exit": 1, "at": float("inf")},
+    "a time that no calendar has": {"exit": 1, "at": 1e300},
+    "a rank below all": {"rank": -5, "size": 1, "local": 0, "host": "h", "attempt": 1, "world": "1"},
+    "a rank above all": {"rank": 10**400, "size": 1, "local": 0, "host": "h", "attempt": 1, "world": "1"},
+    "a rank that is true": {"rank": True, "size": 1, "local": 0, "host": "h", "attempt": 1, "world": "1"},
+    "a word that is a list": {"output": ["yes"], "attempt": 1},
+    "half a letter": {"exit": 1, "reason": "\ud83d"},
+    "half a letter in a line": {"exit": 1, "lines": ["\ud83d"]},
     "lines that are none": {"exit": 1, "lines": {"a": 1}},
     "an order": {"do": "publish", "hosts": [], "files": {"../x": "y"}},
     "a name that is none": {"do": ["end"]},
@@ -107,18 +118,19 @@ def test_of_a_job_that_is_confined_only_what_a_rank_says_is_understood(facts: di
 
 def test_nobody_waits_for_the_rest_of_a_message_and_one_without_end_is_none() -> None:
     whole = messages.RANK_CALLS.encode(messages.TakeInput("1"))
-    for sent, is_whole in ((b"", None), (whole[:2], False), (whole[:-1], False), (whole, True), (whole * 2, True)):
+    size = len(whole) - messages.LENGTH.size
+    for sent, found in ((b"", 0), (whole[:2], None), (whole[:-1], None), (whole, size), (whole * 2, size)):
         ours, theirs = socket.socketpair()
         with ours, theirs:
             theirs.send(sent)
-            if is_whole is not None:
-                assert messages.RANK_CALLS.is_whole(ours) is is_whole
+            if sent:
+                assert messages.RANK_CALLS.whole(ours) == found
             theirs.close()
-            assert messages.RANK_CALLS.is_whole(ours) is (is_whole in (None, True))
+            assert messages.RANK_CALLS.whole(ours) == found
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.send(messages.LENGTH.pack(1 << 31))
-        assert messages.RANK_CALLS.is_whole(ours)
+        assert messages.RANK_CALLS.whole(ours) == 1 << 31
         assert messages.RANK_CALLS.receive(ours) == (None, [])
 
 

@@ -123,6 +123,7 @@ VERSIONS = {
     "HYDRA build details:\n    Version:                                 5.0.2\n    CC: cc": (Family.MPICH, "5.0.2"),
     "Intel(R) MPI Library for Linux* OS, Version 2021.18 Build 20260101 (id: x)": (Family.INTEL, "2021.18"),
     "a script of somebody's": None,
+    f"mpirun (Open MPI) {'9' * 5000}": (Family.OPENMPI5, "9" * 9),
 }
 
 

@@ -43,7 +43,9 @@ def test_what_ends_without_a_new_line_is_kept(tmp_path: Path) -> None:
 
 
 def test_brackets_of_a_program_are_no_tags(tmp_path: Path) -> None:
-    assert recorded(tmp_path, b"[2] a list\n")["launcher.out"] == "[2] a list\n"
+    for written in ("[2] a list\n", f"[1,{'9' * 5000}]<stdout>: x\n"):
+        (folder := tmp_path / written[1]).mkdir()
+        assert recorded(folder, written.encode(), hydra="]<" in written)["launcher.out"] == written
 
 
 def test_hydra_tags_say_the_rank_and_the_pipe_says_the_stream(tmp_path: Path) -> None:

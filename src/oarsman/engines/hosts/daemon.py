@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from oarsman import trees
 from oarsman.engines.hosts.core import agent_lock, limits
 from oarsman.engines.hosts.core.host import HostNetwork
 from oarsman.engines.hosts.core.job_agent import JobAgent
@@ -54,6 +55,4 @@ def main() -> None:
     try:
         agent.run(ready_write)
     finally:
-        import shutil  # it brings much along that nobody needs before a job's end
-
-        shutil.rmtree(spec.run_folder, ignore_errors=True)
+        trees.remove(spec.run_folder)

@@ -17,7 +17,7 @@ from typing import NoReturn
 from oarsman.engines.hosts.core import linux, process, shims
 from oarsman.engines.hosts.core.job_spec import Confinement
 
-_TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 def see_only(confinement: Confinement) -> None:
@@ -37,7 +37,7 @@ def see_only(confinement: Confinement) -> None:
             if path not in confinement.writable:
                 linux.set_read_only(path)
         elif os.path.isdir(path):
-            mode = "1777" if path in _TEMPORARY else "0755"
+            mode = "1777" if path in TEMPORARY else "0755"
             linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"mode={mode}")
         elif os.path.exists(path):
             linux.bind("/dev/null", path)
@@ -66,6 +66,7 @@ def words(confinement: Confinement) -> list[str]:
 def main() -> None:
     confinement, command = Confinement(**json.loads(sys.argv[1])), sys.argv[2:]
     linux.end_with_parent(signal.SIGKILL)
+    linux.leave_keyring()
     if os.getuid() != 0:
         linux.enter_own_user_namespace()
     linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWIPC | linux.CLONE_NEWPID)
@@ -77,8 +78,10 @@ def main() -> None:
 
 
 def _be_first(confinement: Confinement, command: Sequence[str]) -> NoReturn:
-    """Process 1, which reaps orphans: with its end all others end, too."""
+    """Process 1, which reaps orphans: with its end all others end, too. In a session without the terminal that the
+    server was started on, where others could type."""
     folder = os.getcwd()
+    os.setsid()
     linux.end_with_parent(signal.SIGKILL)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
     see_only(confinement)

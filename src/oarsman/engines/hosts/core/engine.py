@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import time
 from asyncio.subprocess import DEVNULL, PIPE
@@ -19,7 +18,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from oarsman import names
+from oarsman import names, trees
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import agent_lock, job_agent, journal_state, messages, process, shims
 from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec, forget_variables, read_spec
@@ -329,8 +328,8 @@ class HostsEngine:
         watched.look()
         watched.end_agent()  # nobody will find it again
         await asyncio.to_thread(self._transport.forget, uid, watched.seen, watched.folder)
-        await asyncio.to_thread(shutil.rmtree, self._job_folder(uid), True)
-        await asyncio.to_thread(shutil.rmtree, self._run_folder(uid), True)
+        await asyncio.to_thread(trees.remove, self._job_folder(uid))
+        await asyncio.to_thread(trees.remove, self._run_folder(uid))
 
     def _of(self, job: Job) -> Watched:
         if job.uid not in self._watched:

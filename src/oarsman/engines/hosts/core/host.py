@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NoReturn, TypeVar
 
+from oarsman import trees
 from oarsman.engines.hosts.core import cgroups, linux, messages, process
 from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, replace_file
 from oarsman.engines.hosts.core.messages import Exited, HostOrder, HostReport, RunCommand
@@ -144,11 +145,9 @@ class HostNetwork(ABC):
         return []
 
     def remove(self, host: RunningHost) -> None:
-        import shutil  # it brings much along that nobody needs before a job's end
-
         host.channel.close()
         host.group.remove()
-        shutil.rmtree(host.spec.temp, ignore_errors=True)
+        trees.remove(host.spec.temp)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.socket_path(host.name))
 

@@ -100,7 +100,13 @@ def _identify(path: str, _changed: int, before: tuple[str, ...]) -> tuple[Family
     variables, patience = (passed(os.environ), 30) if before else (None, 120)
     try:
         answer = subprocess.run(
-            words, capture_output=True, text=True, timeout=patience, errors="replace", env=variables
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=patience,
+            errors="replace",
+            env=variables,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
@@ -109,14 +115,14 @@ def _identify(path: str, _changed: int, before: tuple[str, ...]) -> tuple[Family
 
 def read_version(text: str) -> tuple[Family, str] | None:
     """What `mpirun --version` says, for each family."""
-    if match := re.search(r"(?:Open MPI\)?|prterun \(.*?\)|PRRTE\)?)\s+v?(\d+)((?:\.\d+)*)", text):
+    if match := re.search(r"(?:Open MPI\)?|prterun \(.*?\)|PRRTE\)?)\s+v?(\d{1,9})((?:\.\d{1,9}){0,9})", text):
         major = int(match[1])
         # prterun alone numbers PRRTE, whose 3.x belongs to Open MPI 5
         five = major >= 5 or "PRRTE" in text
         return (Family.OPENMPI5 if five else Family.OPENMPI4), match[1] + match[2]
-    if "Intel" in text and (match := re.search(r"Version (\S+)", text)):
+    if "Intel" in text and (match := re.search(r"Version (\S{1,99})", text)):
         return Family.INTEL, match[1]
-    if "HYDRA" in text and (match := re.search(r"Version:\s+(\S+)", text)):
+    if "HYDRA" in text and (match := re.search(r"Version:\s+(\S{1,99})", text)):
         return Family.MPICH, match[1]
     return None
 

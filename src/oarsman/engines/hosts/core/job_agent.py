@@ -35,7 +35,8 @@ _OF_CROWDS = (RankStarted, journal.RankEnd, journal.RankLines)
 _SAYS_WITHIN = 2.0  # seconds in which one of its processes has to say all of a message
 _LOOKS_AGAIN = 0.01  # seconds until the rest is looked for
 _HEARS_WITHIN = 0.2  # seconds in which it has to take an answer
-_MOST_SAID = 200_000  # messages in one attempt: each is a line of the journal, which others have to read
+_MOST_SAID = 64 << 20  # bytes in one attempt: it is in the journal, which others have to read
+_AROUND = 300  # of these for each message, however short
 _ALONE_SECONDS = 60.0  # how long hosts are kept for a supervisor to come back, when nothing runs on them
 
 
@@ -58,7 +59,7 @@ class JobAgent:
     last_pulse: float = 0.0
     needed_at: float = 0.0  # when a launcher ran, or a supervisor listened
     ranks: Ranks = field(default_factory=Ranks)  # of the present attempt
-    said: int = 0  # messages of a job that is confined, in this attempt
+    said: int = 0  # by a job that is confined, in this attempt
     unsaid: dict[socket.socket, float] = field(default_factory=dict)  # since when one of its messages has only begun
     deadline: float | None = None  # of the job, by the clock that its status is told by
 
@@ -132,8 +133,8 @@ class JobAgent:
     def _serve_job(self, caller: socket.socket) -> None:
         """Whatever a job that is confined says is at most about its own ranks."""
         try:
-            if messages.RANK_CALLS.is_whole(caller):
-                self.said += 1
+            if (size := messages.RANK_CALLS.whole(caller)) is not None:
+                self.said += _AROUND + size
                 self.unsaid.pop(caller, None)
                 if self.said > _MOST_SAID:
                     raise EOFError

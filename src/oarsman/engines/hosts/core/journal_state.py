@@ -17,6 +17,7 @@ from oarsman.job.observed import Exit, Member, Phase, RankReport, World
 from oarsman.text.sentence import Text
 
 _LOST_DAEMON = "PRTE has lost communication with a remote daemon"
+_MOST_WORLDS = 1000  # of an attempt that are remembered: each turn of its job looks at all of them
 # Of words that say nothing about where ranks go.
 _UNCLEAR = launch.LaunchLine(launcher="", path="", unclear=("",))
 
@@ -152,6 +153,8 @@ class Seen:
                     world.line = line  # a rank was quicker to say so
                 else:
                     self.launched[fact.attempt, fact.world] = WorldSeen(line, self.published or ())
+                    if len(self.launched) > _MOST_WORLDS:
+                        del self.launched[next(iter(self.launched))]
             case RankStarted():
                 self.ranks_may_fail = fact.survives
                 self._world_of(fact).ranks[fact.rank] = RankReport(
@@ -191,6 +194,8 @@ class Seen:
                 elif alike is not None:
                     self.over.add(alike)
             world = self.worlds[key] = self.launched.pop(key, WorldSeen())
+            if len(self.worlds) > _MOST_WORLDS:  # the oldest was looked at, turn by turn
+                del self.worlds[next(iter(self.worlds))]
             world.hosts = tuple(dict.fromkeys((*world.hosts, *(self.published or ()))))
         return self.worlds[key]
 

@@ -259,7 +259,7 @@ class RankLogs:
 
 
 # Hydra puts it before every piece that a rank writes, as soon as it comes; of the last one the rest may be on its way.
-_PIECE_TAG = re.compile(rb"\[1,([0-9]+)\]<stdout>: ")
+_PIECE_TAG = re.compile(rb"\[1,([0-9]{1,9})\]<stdout>: ")
 _PIECE_TAG_BEGUN = re.compile(rb"\[(?:1(?:,(?:[0-9]+(?:\](?:<(?:s(?:t(?:d(?:o(?:u(?:t(?:>:?)?)?)?)?)?)?)?)?)?)?)?)?\Z")
 _LONGEST_TAG = 32
 

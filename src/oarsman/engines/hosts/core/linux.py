@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -50,14 +51,16 @@ _AT_RECURSIVE: Final = 0x8000
 _OPEN_TREE_CLONE: Final = 1
 _MOVE_MOUNT_F_EMPTY_PATH: Final = 4
 _MOUNT_ATTR_RDONLY: Final = 1
+_KEYCTL: Final = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
+_JOIN_SESSION_KEYRING: Final = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _check(result: int, what: str) -> None:
     if result != 0:
-        errno = ctypes.get_errno()
-        raise OSError(errno, f"{what}: {os.strerror(errno)}")
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
 def unshare(flags: int) -> None:
@@ -111,6 +114,16 @@ def give_up_rights(uid: int, gid: int, groups: Sequence[int]) -> None:
     _check(_libc.capset(header, none), "capset")
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
     _check(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
+
+
+def leave_keyring() -> None:
+    """Whoever inherits a session has the keys that it holds, as another user too. Where nobody may ask for keys, a job
+    may not either."""
+    number = _KEYCTL.get(os.uname().machine)
+    if number is None or _libc.syscall(ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None) >= 0:
+        return
+    if ctypes.get_errno() not in (errno.ENOSYS, errno.EPERM):
+        _check(-1, "keyctl")
 
 
 def become_subreaper() -> None:

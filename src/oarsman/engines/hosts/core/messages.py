@@ -14,6 +14,7 @@ import array
 import contextlib
 import json
 import os
+import re
 import socket
 import struct
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,8 @@ from oarsman.text.sentence import Text, dump, load
 
 LENGTH = struct.Struct("!I")
 _LONGEST = 100_000  # bytes, of somebody who is not trusted: the kernel holds as many
+_LARGEST = 1 << 36  # number, likewise: as seconds it is a time that calendars have
+_HALF_A_LETTER = re.compile("[\ud800-\udfff]")
 _NOT_TO_BE_INHERITED = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # as what Python itself opens
 M = TypeVar("M", bound=tuple[Any, ...])  # named, with the names that its fields have in JSON
 
@@ -38,7 +41,8 @@ class Codec(Generic[M]):
 
     The name stands under `tag`, unless one of the message's own fields is called so and tells it from the others:
     {"do":"sweep","number":1}, {"signal":15}. Fields that are not known are passed over. Of somebody who is not trusted
-    a message has a bounded length, and numbers and texts are what they should be: they become names of files.
+    a message has a bounded length, and every field is what it should be: they become names of files, and what is shown
+    to everybody.
     """
 
     def __init__(self, kinds: Mapping[str, type[M]], *, tag: str = "do", trusted: bool = True) -> None:
@@ -84,14 +88,14 @@ class Codec(Generic[M]):
             data = data[sent:]
         sock.sendall(data)
 
-    def is_whole(self, sock: socket.socket) -> bool:
-        """Whether the next message can be received without waiting for anybody, or the next one never will be."""
+    def whole(self, sock: socket.socket) -> int | None:
+        """The size of the next message, once it can be received without waiting for anybody or never will be."""
         head = sock.recv(LENGTH.size, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         if len(head) < LENGTH.size:
-            return not head
+            return None if head else 0
         size: int = LENGTH.unpack(head)[0]
         there = sock.recv(LENGTH.size + min(size, self._longest), socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        return size > self._longest or len(there) == LENGTH.size + size
+        return size if size > self._longest or len(there) == LENGTH.size + size else None
 
     def receive(self, sock: socket.socket) -> tuple[M | Unknown | None, list[int]]:
         """The next message and its descriptors; None when the other side is gone."""
@@ -110,9 +114,14 @@ class Codec(Generic[M]):
 
 
 def _fits(value: Any, of: Any) -> bool:
-    if of in (int, str):
-        return isinstance(value, of)
-    return of != Sequence[str] or (isinstance(value, list) and all(isinstance(each, str) for each in value))
+    """Numbers are counted from 0, times are of a calendar, and texts can be written in every encoding of Unicode."""
+    if of == Sequence[str]:
+        return isinstance(value, list) and all(_fits(each, str) for each in value)
+    if isinstance(value, str):
+        return of is str and _HALF_A_LETTER.search(value) is None
+    if isinstance(value, bool):
+        return of is bool
+    return isinstance(value, of) and (value is None or 0 <= value < _LARGEST)
 
 
 def _value(written: Any) -> Any:

@@ -59,6 +59,8 @@ class LocalHostNetwork(HostNetwork):
         os.makedirs(f"{self.run_folder}/layer/mpi", exist_ok=True)  # the layer over /etc: what is there is bound over
         for path in (f"{self.run_folder}/layer/hosts", f"{self.run_folder}/etc/hosts"):
             open(path, "a").close()
+        if self._confinement is not None:
+            linux.leave_keyring()
         if self.separation.names and self.separation.user:
             linux.enter_own_user_namespace()
         if self.private_network:

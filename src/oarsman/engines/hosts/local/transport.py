@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import shlex
-import shutil
 import signal
 import socket
 import time
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from oarsman import names
+from oarsman import names, trees
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import cgroups, installed_mpi, limits, linux, process, shims
 from oarsman.engines.hosts.core.host_specs import SHIMMED, hand_out_gpus
@@ -139,7 +138,7 @@ class LocalTransport:
             time.sleep(0.02)
         if (spec := find_spec(folder)) is not None:
             cgroups.remove_all(spec.cgroups, uid)
-        shutil.rmtree(run_folder, ignore_errors=True)
+        trees.remove(run_folder)
         return []
 
 

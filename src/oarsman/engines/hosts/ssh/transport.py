@@ -7,7 +7,6 @@ import contextlib
 import fcntl
 import os
 import shlex
-import shutil
 import subprocess
 import time
 from collections import Counter
@@ -16,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from oarsman import names
+from oarsman import names, trees
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import limits
 from oarsman.engines.hosts.core.host_specs import hand_out_gpus, members_of
@@ -202,7 +201,7 @@ class SshTransport:
         ways = spec.cleanup if spec else {}
         with _alone(folder) as lock, ThreadPoolExecutor(len(ways) or 1) as pool:
             reached = list(pool.map(partial(_sweep, line=_cleanup(uid), held=(lock,)), ways.values()))
-        shutil.rmtree(run_folder, ignore_errors=True)
+        trees.remove(run_folder)
         return [name for name, there in zip(ways, reached, strict=True) if not there]
 
     def forget(self, uid: str, seen: Seen, folder: Path) -> None:
