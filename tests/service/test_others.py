@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 from pathlib import Path
 
 import pytest
+from console.api.memory import MemoryJobs, a_document
 
 from oarsman import names
 from oarsman.errors import ForbiddenError, UsageError
 from oarsman.job.confined import confined_by
+from oarsman.service import JobService
+from oarsman.service.models import Create, Identity, Role
 from oarsman.service.others import Others, RunAs
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run jobs as others")
@@ -95,3 +99,25 @@ def test_only_root_can_run_jobs_as_others(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(UsageError, match="only root"):
         RunAs.of(["same-name"])
     assert RunAs.of([]) is None
+
+
+@pytest.mark.parametrize(
+    ("role", "by_account", "confined"), [(Role.USER, True, True), (Role.ADMIN, True, True), (Role.ADMIN, False, False)]
+)
+def test_only_the_owner_of_the_machine_has_jobs_with_all_rights_and_no_admin_with_an_account(
+    role: Role, by_account: bool, confined: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be(monkeypatch, 1000)
+    jobs = MemoryJobs()
+    service = JobService(
+        jobs,
+        Identity(name="ann", role=role),
+        others=others(),
+        by_account=by_account,
+        folder=Path("/srv/jobs"),
+        environment=SERVERS,
+    )
+    asyncio.run(service.create(Create(document=a_document())))
+    (given,) = jobs.submitted
+    assert (confined_by(given["environment"]) is not None) is confined
+    assert ("AWS_SECRET_ACCESS_KEY" in given["environment"]) is not confined

@@ -350,6 +350,20 @@ def test_nobody_names_hosts_to_a_server_that_was_not_started_with_them(settings:
     assert not (named / "ran").exists()
 
 
+@pytest.mark.parametrize("settings", ["ssh"], indirect=True)
+def test_what_is_wrong_with_the_file_of_the_hosts_is_not_told_with_its_text(settings: ConsoleSettings) -> None:
+    """It is of whoever started the server, and was sound then."""
+    with serving(settings) as (address, console, _), a_client(address) as client:
+        Path(str(settings.hosts)).write_text(f"root:x:{SECRET}\n")
+        for name, role in (("vera", Role.VIEWER), ("ada", Role.USER)):
+            client.headers.update(a_token(console, name, role))
+            said = [client.get(PREFIX + path).text for path in ("/hosts", "/overview", "/queue")]
+            made = {"document": a_document()}
+            said += [client.post(PREFIX + path, json=made, timeout=60).text for path in ("/preview", "/plan")]
+            assert [text for text in said if SECRET in text] == []
+            assert "has mistakes" in said[0]
+
+
 def test_a_users_manifest_has_nothing_run_or_looked_at_before_the_job_starts(
     settings: ConsoleSettings, named: Path
 ) -> None:
