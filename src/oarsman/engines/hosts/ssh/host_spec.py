@@ -88,8 +88,7 @@ class SshHostSpecs(HostSpecs):
 
     # -- the whole -----------------------------------------------------------------------------------------
     def specification(self) -> JobSpec:
-        spec = super().specification()
-        return spec._replace(
+        return super().specification()._replace(
             transport="ssh",
             placement={member: host.name for member, host in self.places.items()},
             addresses={machine: end.address for machine, end in self.networks.ends.items()},
