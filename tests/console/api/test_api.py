@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -190,13 +191,14 @@ READ_FIRST = {("POST", "/session"), ("POST", "/session/cluster"), ("PUT", "/me/p
 
 
 def test_whoever_shows_nothing_gets_nothing(ask: Asking) -> None:
-    """On every route of the API, whichever there will be."""
+    """On every route of the API, whichever there will be; nor does whoever shows something made up."""
     ask.jobs.add("pi", SUCCEEDED)
     answered = {}
-    for path, methods in ask.app.openapi()["paths"].items():
-        for method in map(str.upper, methods):
-            route = path.removeprefix(API)
-            answer = ask(method, route, by="", json={})
-            if answer.status_code != (422 if (method, route) in READ_FIRST else 401):
-                answered[method, route] = answer.status_code
+    made_up = ({}, {"Authorization": "Bearer oar_made-up"}, {"Cookie": "oarsman-8470=made-up"})
+    routes = [(method.upper(), path) for path, methods in ask.app.openapi()["paths"].items() for method in methods]
+    for shown, (method, path) in itertools.product(made_up, routes):
+        route = path.removeprefix(API)
+        answer = ask(method, route, by="", json={}, headers=shown)
+        if answer.status_code != (422 if (method, route) in READ_FIRST else 401):
+            answered[method, route, str(shown)] = answer.status_code
     assert answered == {}
