@@ -92,6 +92,11 @@ def a_file_at_home():
         return file.write("mine")
 
 @attempt
+def a_file_elsewhere():
+    with open(f"{os.path.dirname(home)}/planted", "w") as file:
+        return file.write("mine")
+
+@attempt
 def look_into_process_1():
     libc = ctypes.CDLL(None, use_errno=True)
     return [libc.ptrace(16, 1, 0, 0), os.access("/proc/1/environ", os.R_OK), os.access("/proc/1/root", os.R_OK)]
@@ -165,10 +170,19 @@ def roles(server: Shared) -> dict[str, str]:
         return dict(db.execute("SELECT name, role FROM accounts"))
 
 
-REFUSED = ([], "", "no: FileNotFoundError", "no: PermissionError", "no: OperationalError", "no: ConnectionRefusedError")
+REFUSED = (
+    [],
+    "",
+    "no: FileNotFoundError",
+    "no: PermissionError",
+    "no: OperationalError",
+    "no: ConnectionRefusedError",
+    "no: OSError",
+)
 WITHOUT_RIGHTS = (
     *("change_a_role", "the_state_through_proc", "the_state", "other_jobs", "other_runs", "variables"),
     *("command_the_supervisor", "an_order_as_its_supervisor", "undo_the_view", "what_is_at_home"),
+    "a_file_elsewhere",
 )
 
 
