@@ -106,6 +106,9 @@ def undo_the_view():
     script = f"umount -R {state} {home} /tmp; mount --rbind / /mnt; ls {state}/jobs /mnt{state}/jobs"
     return subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True).stdout
 
+rights = ("CapInh", "CapPrm", "CapEff", "CapAmb", "NoNewPrivs")
+with open("/proc/self/status") as status:
+    tried["rights"] = [int(line.split()[1], 16) for line in status if line.startswith(rights)]
 tried["open files"] = [os.readlink(path) for path in glob.glob("/proc/self/fd/*") if os.path.lexists(path)]
 tried["processes"] = len([name for name in os.listdir("/proc") if name.isdigit()])
 tried["id"] = [os.getuid(), os.geteuid(), os.getgid(), sorted(os.getgroups())]
@@ -196,6 +199,7 @@ def what_it_had(server: Shared, tried: dict[str, Any], planted: Path) -> dict[st
         "an order to its agent": [] if '"error"' in tried["command_its_agent"] else [tried["command_its_agent"]],
         "a file made by its agent": [str(planted)] if planted.exists() else [],
         "process 1": [] if tried["look_into_process_1"] == [-1, False, False] else tried["look_into_process_1"],
+        "rights": [] if tried["rights"] == [0, 0, 0, 0, 1] else tried["rights"],
         "processes of others": [] if tried["processes"] < 20 else [tried["processes"]],
         "a role": [] if roles(server)["ann"] == "user" else [roles(server)["ann"]],
         "the home of the server": [] if not (server.home / ".bashrc").exists() else [".bashrc"],
