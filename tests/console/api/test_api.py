@@ -54,6 +54,21 @@ def test_a_job_is_changed_by_its_owner_and_by_nobody_else(
     assert [entry.what for entry in ask.store.audit.page().items] == [verb]
 
 
+MADE: list[tuple[str, dict[str, Any]]] = [
+    ("/jobs", {"document": a_document("new")}),
+    ("/jobs/default/pi/rerun", {}),
+    ("/jobs/default/pi/clone", {"name": "new"}),
+    ("/plan", {"document": a_document("new")}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), MADE)
+def test_whoever_may_only_look_has_nothing_run(ask: Asking, path: str, body: dict[str, Any]) -> None:
+    ask.jobs.add(status=SUCCEEDED)
+    assert ask("POST", path, by="vera", json=body).status_code == 403
+    assert (len(ask.jobs.records()), ask.jobs.submitted) == (1, [])
+
+
 READS = ["", "/events", "/log", "/log/download", "/usage", "/progress", "/watch", "/log/stream"]
 
 
