@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import inotify_simple  # noqa: F401 - which asks a program for the C library when it is first imported
 import pytest
 import uvicorn
 from fastapi.routing import APIRoute
@@ -258,6 +257,7 @@ def settings(
 
     monkeypatch.setattr(follow.LocalChanges, "__init__", made_late)
     monkeypatch.setattr(follow, "_GRACE", 3600.0)
+    monkeypatch.setattr("oarsman.service.others.Others.refusal", lambda _: None)  # where the tests are root's
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "nvidia-smi").write_text("#!/bin/sh\necho '0, 0, 0'\n")
