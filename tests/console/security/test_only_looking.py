@@ -222,7 +222,10 @@ def serving(settings: ConsoleSettings) -> Iterator[tuple[str, Console, Any]]:
     with listen(settings) as sock:
         console = open_console(settings, sock.getsockname()[1])
         app = make_app(console)
-        config = uvicorn.Config(security_headers(app, console.gate.site), log_config=None, lifespan="on")
+        # Of processes that uvloop starts Python hears nothing.
+        config = uvicorn.Config(
+            security_headers(app, console.gate.site), loop="asyncio", log_config=None, lifespan="on"
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
         thread.start()
