@@ -173,7 +173,8 @@ def hostile_bodies(kind: type[BaseModel], named: Path) -> Iterator[Mapping[str, 
     for name in fields:
         for path in (str(named), f"{named}/secret"):
             for value in (path, [path], {"PATH": path, "LD_PRELOAD": path}, f"-r {path}"):
-                yield {"document": a_document(), "name": "torch", "requirements": "", name: value}
+                usual = {"document": a_document(), "name": "torch", "requirements": ""}  # where there are such fields
+                yield {field: of for field, of in usual.items() if field in fields} | {name: value}
 
 
 class Route:
