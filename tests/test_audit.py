@@ -106,3 +106,9 @@ def test_a_registry_without_such_data_is_said_plainly_and_no_failure(house: Path
 def test_no_network_is_said_plainly_and_no_failure(house: Path) -> None:
     code, shown = audited(house, "http://127.0.0.1:1/simple")
     assert (code, "NOT DONE: the package registry's vulnerability data cannot be had here" in shown) == (0, True)
+
+
+def test_make_test_asks_for_known_holes_and_what_it_finds_ends_it() -> None:
+    done = subprocess.run(["make", "-n", "test"], cwd=SCRIPTS.parent, capture_output=True, text=True, check=True)
+    asked, tests = done.stdout.index("python scripts/audit.py\n"), done.stdout.index("-m pytest")
+    assert asked < tests

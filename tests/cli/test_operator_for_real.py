@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from cluster.cluster import Cluster
 
 
 class Process:
-    def __init__(self, api: Cluster, namespace: str, log: Path) -> None:
+    def __init__(self, api: Cluster, namespace: str, log: Path, *options: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as found:
             self.port = found.getsockname()[1]
         self.log = log
@@ -33,10 +34,9 @@ class Process:
                     str(api.kubeconfig),
                     f"--namespace={namespace}",
                     f"--health-port={self.port}",
-                    f"--monitoring-port={self.port}",
-                    "--no-monitoring-auth",
                     "--bind-address=127.0.0.1",
                     "--log-format=json",
+                    *(options or (f"--monitoring-port={self.port}", "--no-monitoring-auth")),
                 ],
                 stderr=file,
             )
@@ -58,11 +58,11 @@ class Process:
 
 
 @pytest.fixture
-def start(served: Cluster, api_namespace: str, tmp_path: Path) -> Iterator[Callable[[], Process]]:
+def start(served: Cluster, api_namespace: str, tmp_path: Path) -> Iterator[Callable[..., Process]]:
     started: list[Process] = []
 
-    def start() -> Process:
-        started.append(Process(served, api_namespace, tmp_path / f"{len(started)}.log"))
+    def start(*options: str) -> Process:
+        started.append(Process(served, api_namespace, tmp_path / f"{len(started)}.log", *options))
         return started[-1]
 
     yield start
@@ -79,7 +79,7 @@ def until(condition: Callable[[], bool], patience: float = 120.0) -> None:
 
 
 def test_one_leads_the_other_is_ready_and_takes_over_as_soon_as_the_first_is_told_to_stop(
-    api: Cluster, api_namespace: str, start: Callable[[], Process]
+    api: Cluster, api_namespace: str, start: Callable[..., Process]
 ) -> None:
     one = start()
     until(lambda: one.leads)
@@ -97,3 +97,16 @@ def test_one_leads_the_other_is_ready_and_takes_over_as_soon_as_the_first_is_tol
     assert two.process.wait(120) == 0
     assert api.get("lease", "mpi-operator", api_namespace)["spec"]["holderIdentity"] == ""
     assert all(line.startswith("{") for line in one.log.read_text().splitlines())
+
+
+def test_unless_it_is_told_otherwise_metrics_are_for_nobody_without_a_token(start: Callable[..., Process]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    operator = start(f"--monitoring-port={port}")
+    until(lambda: operator.ask("/healthz")[0] == 200)
+    anybodys = ssl.create_default_context()
+    anybodys.check_hostname, anybodys.verify_mode = False, ssl.CERT_NONE
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"https://127.0.0.1:{port}/metrics", timeout=60, context=anybodys)
+    assert refused.value.code == 401
+    refused.value.close()

@@ -48,5 +48,6 @@ if __name__ == "__main__":
     from oarsman.cli.__main__ import main
 
     sys.argv = ["oarsman", *sys.argv[3:]]
+    sys.modules["uvloop"] = None  # type: ignore[assignment]  # of processes that it starts Python hears nothing
     sys.addaudithook(_told)
     sys.exit(main())

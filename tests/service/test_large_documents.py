@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 from console.api.memory import MemoryJobs, a_document
+from pydantic import ValidationError
 
 from oarsman.backends.base import Amounts, Fit, JobRecord
+from oarsman.console.pages.create.draft import Draft
 from oarsman.errors import OarsmanError, UsageError
+from oarsman.manifest import to_yaml
 from oarsman.service import JobService
 from oarsman.service.models import Clone, Create, Identity, Role, SweepSpec
 
@@ -87,3 +90,22 @@ def test_a_sweep_is_not_read_again_and_again_without_end() -> None:
     wanted = SweepSpec(name="s", manifest="a: " + "a" * 90_000, grid={"n": list(range(5_000))})
     with pytest.raises(UsageError, match="5000 points of a manifest of that length are too many"):
         asyncio.run(service.create_sweep(wanted))
+
+
+@pytest.mark.parametrize("letters", [1 << 18, (1 << 18) + 1])
+def test_a_manifest_has_a_size_beyond_which_nobody_reads_it(letters: int) -> None:
+    text = "#" * letters
+    if letters > 1 << 18:
+        with pytest.raises(ValidationError):
+            Create(manifest=text)
+    else:
+        assert Create(manifest=text).manifest == text
+
+
+def test_what_is_typed_into_a_page_is_read_after_every_key_only_while_that_is_quick() -> None:
+    draft = Draft(to_yaml([a_document()]))
+    assert (draft.readable, draft.change("name", "other")) == (True, None)
+    long = f"{draft.text}# {'x' * (1 << 16)}\n"
+    draft.take(long)
+    assert (draft.readable, draft.text) == (False, long)
+    assert draft.change("name", "third") is not None

@@ -10,12 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from console.api.memory import MemoryJobs, a_document
 
 from oarsman import names
 from oarsman.errors import ForbiddenError, UsageError
 from oarsman.job.confined import confined_by
 from oarsman.service import JobService
-from oarsman.service.models import EnvironmentSpec, Identity, Role
+from oarsman.service.models import Create, EnvironmentSpec, Identity, Role
 from oarsman.service.others import Others, RunAs
 from tests.memory_environments import MemoryEnvironments
 
@@ -132,3 +133,25 @@ def test_an_environment_is_built_with_the_rights_of_its_owner_whoever_asks(monke
         asyncio.run(service.put_environment(EnvironmentSpec(name=name, requirements="numpy")))
         assert (environments.confined is not None) == confined, (identity, name)
     assert environments.records["anns"].owner == "ann"
+
+
+@pytest.mark.parametrize(
+    ("role", "by_account", "confined"), [(Role.USER, True, True), (Role.ADMIN, True, True), (Role.ADMIN, False, False)]
+)
+def test_only_the_owner_of_the_machine_has_jobs_with_all_rights_and_no_admin_with_an_account(
+    role: Role, by_account: bool, confined: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be(monkeypatch, 1000)
+    jobs = MemoryJobs()
+    service = JobService(
+        jobs,
+        Identity(name="ann", role=role),
+        others=others(),
+        by_account=by_account,
+        folder=Path("/srv/jobs"),
+        environment=SERVERS,
+    )
+    asyncio.run(service.create(Create(document=a_document())))
+    (given,) = jobs.submitted
+    assert (confined_by(given["environment"]) is not None) is confined
+    assert ("AWS_SECRET_ACCESS_KEY" in given["environment"]) is not confined

@@ -79,6 +79,18 @@ def test_a_run_folder_that_others_could_write_to_is_refused(paths: Paths, tmp_pa
         paths.run.unlink()
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o720, 0o701])
+def test_a_run_folder_that_is_open_to_others_is_refused(paths: Paths, mode: int) -> None:
+    paths.make()
+    paths.run.mkdir()
+    paths.run.chmod(mode)
+    try:
+        with pytest.raises(StoreError, match="not a folder of this user alone"):
+            paths.make_run()
+    finally:
+        paths.run.rmdir()
+
+
 def test_whoever_only_looks_leaves_no_run_folder(paths: Paths) -> None:
     paths.make()
     assert not paths.run.exists()

@@ -30,6 +30,7 @@ from oarsman.console.security.store import ConsoleStore
 from oarsman.console.settings import ConsoleSettings, is_loopback, refusal, tls_context
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.portal import shared
+from oarsman.store.change_watch import ChangeWatch
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
 
@@ -200,6 +201,8 @@ def open_console(settings: ConsoleSettings, port: int) -> Console:
 
 
 def _backends(settings: ConsoleSettings) -> Backends:
+    if settings.engine != "kube":
+        ChangeWatch(settings.paths.database).close()  # its library asks a program once; not for whoever only looks
     if settings.engine == "local":
         from oarsman.backends.local.backend import LocalBackend
         from oarsman.engines.hosts.local import capacity

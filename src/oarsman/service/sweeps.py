@@ -24,6 +24,7 @@ from oarsman.service.job_index import IndexEntry, JobIndex, Rows, if_there
 from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
 from oarsman.service.rights import Action, may, require
 from oarsman.status.words import ENDED, STOPPED
+from oarsman.text.secrets import hidden
 from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
@@ -166,6 +167,9 @@ class SweepService:
         first = jobs.get(0)
         spec = await self._sweeping.spec(self._jobs, first.key, first.uid) if first is not None else None
         parameters = spec.all_points() if spec is not None else [{} for _ in range(max(jobs) + 1)]
+        oldest = first or min(jobs.values(), key=lambda job: job.created)
+        if points and not may(self.identity, Action.CHANGE, oldest.owner):  # as in their jobs
+            parameters = [hidden(values, "annotations") for values in parameters]
         words = Counter(point_state(jobs.get(index)) for index in range(len(parameters)))
         pattern = pattern_of(spec.metric) if points and spec is not None and spec.metric else None
 
@@ -189,7 +193,6 @@ class SweepService:
             )
 
         sweep = spec or Sweep(name=name, namespace=namespace, manifest="")
-        oldest = first or min(jobs.values(), key=lambda job: job.created)
         return SweepView(
             key=key,
             name=name,

@@ -34,6 +34,7 @@ _ASSIGNMENT = re.compile(
 _HEADER = re.compile(r"(?P<before>\b(?i:authorization:\s*\w+|bearer)\s+)(?P<secret>[^\s\"',;]+)")
 _TELLING = re.compile(rf"{_NAME}|(?<![A-Za-z])(?i:pass|key|pat)(?![A-Za-z])")
 _OPTION = re.compile(rf"--?[\w-]{{0,60}}{_NAME}[\w-]{{0,60}}")
+_DOCUMENT = re.compile(r"\s*[\[{]")
 _VARIABLES = re.compile(r"(?:\$\{\w+\}|\$\(\w+\)|:)+")
 _SHORTEST = 4  # of what is looked for elsewhere: a shorter one is part of many words
 
@@ -58,9 +59,14 @@ def secrets_in(text: str) -> frozenset[str]:
 
 
 def hidden(value: Any, name: str = "") -> Any:
-    """A document without what its names call secret, and without such assignments, options and URLs in its texts."""
+    """A document without what its names call secret, and without such assignments, options and URLs in its texts.
+
+    One within an annotation, as sweeps and kubectl keep theirs, is not looked through: nothing of it is left.
+    """
     if isinstance(value, Mapping):
-        names = {key: key for key in value} if name == "annotations" else {"value": str(value.get("name", ""))}
+        names = {"value": str(value.get("name", ""))}
+        if name == "annotations":
+            names = {key: "secret" if _DOCUMENT.match(str(item)) else key for key, item in value.items()}
         return {key: _starred_if(names.get(key, ""), item) or hidden(item, key) for key, item in value.items()}
     if isinstance(value, list | tuple):
         options = ["", *(each if isinstance(each, str) and _OPTION.fullmatch(each) else "" for each in value)]

@@ -43,13 +43,11 @@ class Shared(Served):
     """`uid`: of the server's user. Its folders are below one that everybody can enter."""
 
     def __init__(self, base: Path, uid: int, *options: str, variables: Mapping[str, str] | None = None) -> None:
-        self.home, self.folder = base / "home", base / "jobs"
-        self.state = self.home / "state"
+        self.home, self.folder, self.state = base / "home", base / "jobs", base / "state"
         for made in (base, self.home, self.folder):
             made.mkdir(exist_ok=True)
             made.chmod(0o755)
             os.chown(made, uid, uid)
-        self.home.chmod(0o700)
         if uid:
             self.folder.chmod(0o700)
         self.before = as_somebody(uid) if uid else ()
@@ -139,7 +137,7 @@ def a_job(name: str, command: list[str], *, workers: int = 2, **annotations: str
 
 @contextmanager
 def shared(uid: int, *options: str, variables: Mapping[str, str] | None = None) -> Iterator[Shared]:
-    base = Path(tempfile.mkdtemp(prefix="s-"))
+    base = Path(tempfile.mkdtemp(prefix="oarsman-test-", dir="/var"))  # not in /tmp, where jobs see nothing anyway
     server = Shared(base, uid, *options, variables=variables)
     try:
         yield server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -51,6 +52,21 @@ def test_a_job_is_changed_by_its_owner_and_by_nobody_else(
     assert ask(method, path, by="", json=body).status_code == 401
     assert ask(method, path, json=body).status_code == 200
     assert [entry.what for entry in ask.store.audit.page().items] == [verb]
+
+
+MADE: list[tuple[str, dict[str, Any]]] = [
+    ("/jobs", {"document": a_document("new")}),
+    ("/jobs/default/pi/rerun", {}),
+    ("/jobs/default/pi/clone", {"name": "new"}),
+    ("/plan", {"document": a_document("new")}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), MADE)
+def test_whoever_may_only_look_has_nothing_run(ask: Asking, path: str, body: dict[str, Any]) -> None:
+    ask.jobs.add(status=SUCCEEDED)
+    assert ask("POST", path, by="vera", json=body).status_code == 403
+    assert (len(ask.jobs.records()), ask.jobs.submitted) == (1, [])
 
 
 READS = ["", "/events", "/log", "/log/download", "/usage", "/progress", "/watch", "/log/stream"]
@@ -190,13 +206,14 @@ READ_FIRST = {("POST", "/session"), ("POST", "/session/cluster"), ("PUT", "/me/p
 
 
 def test_whoever_shows_nothing_gets_nothing(ask: Asking) -> None:
-    """On every route of the API, whichever there will be."""
+    """On every route of the API, whichever there will be; nor does whoever shows something made up."""
     ask.jobs.add("pi", SUCCEEDED)
     answered = {}
-    for path, methods in ask.app.openapi()["paths"].items():
-        for method in map(str.upper, methods):
-            route = path.removeprefix(API)
-            answer = ask(method, route, by="", json={})
-            if answer.status_code != (422 if (method, route) in READ_FIRST else 401):
-                answered[method, route] = answer.status_code
+    made_up = ({}, {"Authorization": "Bearer oar_made-up"}, {"Cookie": "oarsman-8470=made-up"})
+    routes = [(method.upper(), path) for path, methods in ask.app.openapi()["paths"].items() for method in methods]
+    for shown, (method, path) in itertools.product(made_up, routes):
+        route = path.removeprefix(API)
+        answer = ask(method, route, by="", json={}, headers=shown)
+        if answer.status_code != (422 if (method, route) in READ_FIRST else 401):
+            answered[method, route, str(shown)] = answer.status_code
     assert answered == {}

@@ -39,7 +39,7 @@ def change_a_role():
 
 @attempt
 def the_state_through_proc():
-    return [os.listdir(root + state) for root in glob.glob("/proc/[0-9]*/root") if os.path.isdir(root + state)]
+    return [path for root in glob.glob("/proc/[0-9]*/root") for path in glob.glob(root + state + "/*")]
 
 @attempt
 def the_state():
@@ -69,7 +69,7 @@ def command_the_supervisor():
 
 @attempt
 def command_its_agent():
-    order = {"do": "publish", "hosts": [], "files": {"../../../../../../../../../.." + planted: "mine"}}
+    order = {"do": "publish", "hosts": [], "files": {"hosts": "", "../../../../../../../../../.." + planted: "mine"}}
     body = json.dumps(order).encode()
     with socket.socket(socket.AF_UNIX) as asked:
         asked.settimeout(5)
@@ -82,8 +82,18 @@ def an_order_as_its_supervisor():
     return os.listdir(os.environ["OARSMAN_RUN"] + "/o")
 
 @attempt
+def what_is_at_home():
+    with open(f"{home}/key") as file:
+        return file.read()
+
+@attempt
 def a_file_at_home():
     with open(f"{home}/.bashrc", "w") as file:
+        return file.write("mine")
+
+@attempt
+def a_file_elsewhere():
+    with open(f"{os.path.dirname(home)}/planted", "w") as file:
         return file.write("mine")
 
 @attempt
@@ -96,6 +106,9 @@ def undo_the_view():
     script = f"umount -R {state} {home} /tmp; mount --rbind / /mnt; ls {state}/jobs /mnt{state}/jobs"
     return subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, text=True).stdout
 
+rights = ("CapInh", "CapPrm", "CapEff", "CapAmb", "NoNewPrivs")
+with open("/proc/self/status") as status:
+    tried["rights"] = [int(line.split()[1], 16) for line in status if line.startswith(rights)]
 tried["open files"] = [os.readlink(path) for path in glob.glob("/proc/self/fd/*") if os.path.lexists(path)]
 tried["processes"] = len([name for name in os.listdir("/proc") if name.isdigit()])
 tried["id"] = [os.getuid(), os.geteuid(), os.getgid(), sorted(os.getgroups())]
@@ -143,6 +156,8 @@ def attempts(lines: list[str]) -> list[dict[str, Any]]:
 
 def tries(server: Shared, person: str, name: str, *, planted: Path, **annotations: str) -> list[dict[str, Any]]:
     (server.folder / "try.py").write_text(TRY)
+    (server.home / "key").write_text(SECRET)
+    (server.home / "key").chmod(0o644)
     run = server.state / "run"
     words = [str(server.state), f"{os.readlink(run)}/s", str(planted), str(server.home)]
     with server.person(person) as caller:
@@ -158,21 +173,33 @@ def roles(server: Shared) -> dict[str, str]:
         return dict(db.execute("SELECT name, role FROM accounts"))
 
 
-REFUSED = ([], "", "no: FileNotFoundError", "no: PermissionError", "no: OperationalError", "no: ConnectionRefusedError")
+REFUSED = (
+    [],
+    "",
+    "no: FileNotFoundError",
+    "no: PermissionError",
+    "no: OperationalError",
+    "no: ConnectionRefusedError",
+    "no: OSError",
+)
 WITHOUT_RIGHTS = (
     *("change_a_role", "the_state_through_proc", "the_state", "other_jobs", "other_runs", "variables"),
-    *("command_the_supervisor", "an_order_as_its_supervisor", "undo_the_view"),
+    *("command_the_supervisor", "an_order_as_its_supervisor", "undo_the_view", "what_is_at_home"),
+    "a_file_elsewhere",
 )
 
 
 def what_it_had(server: Shared, tried: dict[str, Any], planted: Path) -> dict[str, Any]:
     """Of all that it tried."""
     had = {name: tried[name] for name in WITHOUT_RIGHTS if tried[name] not in REFUSED}
-    ours = [path for path in tried["open files"] if path.startswith(str(server.home)) or "/oarsman-" in path]
+    own = (str(server.home), str(server.state), os.readlink(server.state / "run"))
+    ours = [path for path in tried["open files"] if path.startswith(own)]
     checks = {
         "an open file": ours,
-        "a file made by its agent": [tried["command_its_agent"]] if planted.exists() else [],
+        "an order to its agent": [] if '"error"' in tried["command_its_agent"] else [tried["command_its_agent"]],
+        "a file made by its agent": [str(planted)] if planted.exists() else [],
         "process 1": [] if tried["look_into_process_1"] == [-1, False, False] else tried["look_into_process_1"],
+        "rights": [] if tried["rights"] == [0, 0, 0, 0, 1] else tried["rights"],
         "processes of others": [] if tried["processes"] < 20 else [tried["processes"]],
         "a role": [] if roles(server)["ann"] == "user" else [roles(server)["ann"]],
         "the home of the server": [] if not (server.home / ".bashrc").exists() else [".bashrc"],

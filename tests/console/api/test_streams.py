@@ -124,6 +124,14 @@ def test_a_watched_job_is_told_until_it_is_gone(ask: Asking) -> None:
         assert [kind for kind, _, _ in heard] == ["end"]
 
 
+def test_whoever_may_only_look_watches_a_job_without_its_secrets(ask: Asking) -> None:
+    ask.jobs.add(metadata={"annotations": {"example.org/token": "s3cret"}})
+    with listening(ask) as (client, _):
+        for name, told in (("ada", True), ("vera", False)):
+            with client.stream("GET", "/jobs/default/pi/watch", headers=ask.headers(name)) as response:
+                assert ("s3cret" in next(events(response))[2]) is told, name
+
+
 def test_a_silent_stream_shows_that_it_is_alive_and_ends_with_the_token(
     ask: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:

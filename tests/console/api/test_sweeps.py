@@ -135,6 +135,18 @@ def test_a_sweep_belongs_to_whom_it_was_begun_for(ask: Asking) -> None:
     assert len(ask("GET", "/sweeps", by="root").json()) == 1
 
 
+def test_whoever_may_only_look_sees_no_secrets_in_a_sweep(ask: Asking) -> None:
+    """Its first job has all of its manifest in an annotation."""
+    document = a_document("x")
+    launcher = document["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    launcher["env"] = [{"name": "HF_TOKEN", "value": "s3cret"}]
+    made(ask, manifest=to_yaml([document]), grid={"token": ["s3cret"], "n": [1, 2]})
+    paths = ("/sweeps/default/s", "/sweeps/default/s/results.csv", "/jobs/default/s-0000", "/jobs?documents=true")
+    for path in paths:
+        shown, whole = ask("GET", path, by="vera").text, ask("GET", path).text
+        assert ("s3cret" in shown, "****" in shown, "s3cret" in whole) == (False, True, True), path
+
+
 def test_a_sweep_without_its_first_job_is_still_shown_stopped_and_deleted(ask: Asking) -> None:
     made(ask)
     ask.jobs.vanish("default/s-0000")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import asyncio
 import html
+import importlib
 import json
+import pkgutil
 import re
 import threading
 import uuid
@@ -20,6 +22,8 @@ import httpx
 import pytest
 import socketio
 
+from oarsman.console import pages
+from oarsman.console.pages import page
 from oarsman.console.security.store import ConsoleStore
 from oarsman.service.models import Role
 from oarsman.store.paths import Paths
@@ -277,6 +281,22 @@ def test_the_login_page_needs_no_session_and_only_our_own_pages(server: Served, 
             await connection.hears("document.documentElement.lang")
 
     asyncio.run(run())
+
+
+def test_every_page_leads_nobody_to_the_login_page(server: Served) -> None:
+    for module in pkgutil.walk_packages(pages.__path__, f"{pages.__name__}."):
+        importlib.import_module(module.name)
+    kinds, left = [], page.Page.__subclasses__()
+    while left:
+        kinds.append(kind := left.pop())
+        left += kind.__subclasses__()
+    paths = sorted({kind.path.format(namespace="default", name="pi") for kind in kinds if hasattr(kind, "path")})
+    assert len(paths) > 8
+    cookie = f"oarsman-{httpx.URL(server.address).port}=made-up"
+    for shown in ({}, {"Cookie": cookie}, {"Authorization": "Bearer oar_made-up"}):
+        for path in paths:
+            answer = httpx.get(server.address + path, headers=shown, trust_env=False, timeout=PATIENCE)
+            assert answer.headers.get("location", "").startswith("/login?to="), (path, answer.status_code)
 
 
 def test_a_connection_that_was_begun_goes_on_as_whoever_began_it(server: Served, store: ConsoleStore) -> None:

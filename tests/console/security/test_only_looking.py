@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import inotify_simple  # noqa: F401 - which asks a program for the C library when it is first imported
 import pytest
 import uvicorn
 from fastapi.routing import APIRoute
@@ -37,7 +36,6 @@ from oarsman.manifest import to_yaml
 from oarsman.manifest.builder import JobSettings, Shape, document
 from oarsman.service.contract import operations
 from oarsman.service.models import Role
-from oarsman.store.change_watch import ChangeWatch
 from oarsman.store.jobs import JobStore
 from oarsman.store.paths import Paths
 
@@ -175,7 +173,8 @@ def hostile_bodies(kind: type[BaseModel], named: Path) -> Iterator[Mapping[str, 
     for name in fields:
         for path in (str(named), f"{named}/secret"):
             for value in (path, [path], {"PATH": path, "LD_PRELOAD": path}, f"-r {path}"):
-                yield {"document": a_document(), "name": "torch", "requirements": "", name: value}
+                usual = {"document": a_document(), "name": "torch", "requirements": ""}  # where there are such fields
+                yield {field: of for field, of in usual.items() if field in fields} | {name: value}
 
 
 class Route:
@@ -224,7 +223,10 @@ def serving(settings: ConsoleSettings) -> Iterator[tuple[str, Console, Any]]:
     with listen(settings) as sock:
         console = open_console(settings, sock.getsockname()[1])
         app = make_app(console)
-        config = uvicorn.Config(security_headers(app, console.gate.site), log_config=None, lifespan="on")
+        # Of processes that uvloop starts Python hears nothing.
+        config = uvicorn.Config(
+            security_headers(app, console.gate.site), loop="asyncio", log_config=None, lifespan="on"
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
         thread.start()
@@ -259,6 +261,7 @@ def settings(
 
     monkeypatch.setattr(follow.LocalChanges, "__init__", made_late)
     monkeypatch.setattr(follow, "_GRACE", 3600.0)
+    monkeypatch.setattr("oarsman.service.others.Others.refusal", lambda _: None)  # where the tests are root's
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "nvidia-smi").write_text("#!/bin/sh\necho '0, 0, 0'\n")
@@ -289,11 +292,7 @@ def settings(
             conditions = [{"type": names.CREATED, "status": "True"}, {"type": names.SUCCEEDED, "status": "True"}]
             store.write_status(job.uid, {"conditions": conditions}, finished=True, now=datetime.now(UTC))
     store.close()
-    ChangeWatch(paths.database).close()  # the first of a process runs ldconfig; a server has one when it starts
-    hosts = str(tmp_path / "hosts.yaml")
-    # A server of root's runs nothing for accounts as root.
-    run_as = ("ada=nobody", "root=nobody") if request.param == "local" and os.geteuid() == 0 else ()
-    yield ConsoleSettings(port=0, engine=request.param, hosts=hosts, run_as=run_as, paths=paths)
+    yield ConsoleSettings(port=0, engine=request.param, hosts=str(tmp_path / "hosts.yaml"), paths=paths)
     capacity.gpus.cache_clear()
 
 
@@ -353,6 +352,20 @@ def test_nobody_names_hosts_to_a_server_that_was_not_started_with_them(settings:
             assert [problem["field"] for problem in problems] == [f"metadata.annotations[{names.ANNOTATION_INVENTORY}]"]
             assert not [deed for deed in deeds if NAMED in deed]
     assert not (named / "ran").exists()
+
+
+@pytest.mark.parametrize("settings", ["ssh"], indirect=True)
+def test_what_is_wrong_with_the_file_of_the_hosts_is_not_told_with_its_text(settings: ConsoleSettings) -> None:
+    """It is of whoever started the server, and was sound then."""
+    with serving(settings) as (address, console, _), a_client(address) as client:
+        Path(str(settings.hosts)).write_text(f"root:x:{SECRET}\n")
+        for name, role in (("vera", Role.VIEWER), ("ada", Role.USER)):
+            client.headers.update(a_token(console, name, role))
+            said = [client.get(PREFIX + path).text for path in ("/hosts", "/overview", "/queue")]
+            made = {"document": a_document()}
+            said += [client.post(PREFIX + path, json=made, timeout=60).text for path in ("/preview", "/plan")]
+            assert [text for text in said if SECRET in text] == []
+            assert "has mistakes" in said[0]
 
 
 def test_a_users_manifest_has_nothing_run_or_looked_at_before_the_job_starts(

@@ -17,7 +17,7 @@ from typing import cast
 
 import pytest
 
-from oarsman.engines.hosts.core import messages, process
+from oarsman.engines.hosts.core import job_agent, messages, process
 from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import HostNetwork, RunningHost
 from oarsman.engines.hosts.core.job_agent import JobAgent
@@ -114,6 +114,43 @@ def test_a_launcher_that_ended_by_itself_keeps_its_exit_while_its_output_trickle
     stage.turn()
     (end,) = [fact for fact in stage.facts() if isinstance(fact, LauncherEnded)]
     assert end.code == 3
+
+
+def said_by_a_confined_job(stage: Stage, *said: bytes) -> socket.socket:
+    """The side of the job, after the agent has heard that."""
+    ours, theirs = socket.socketpair()
+    stage.agent._watch(ours, stage.agent._serve_job)
+    theirs.settimeout(20)
+    for each in said:
+        theirs.sendall(each)
+        stage.turn()
+    return theirs
+
+
+def is_let_go(job: socket.socket) -> bool:
+    try:
+        return job.recv(1) == b""
+    except ConnectionResetError:  # with words that were not heard
+        return True
+
+
+def test_a_job_that_is_confined_gives_no_orders(stage: Stage) -> None:
+    with said_by_a_confined_job(stage, CALLS.encode(messages.EndJob())) as job:
+        assert isinstance(messages.ANSWERS.receive(job)[0], messages.Failed)
+    assert not stage.agent.ending
+
+
+def test_a_job_that_is_confined_is_listened_to_within_bounds(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says is written down, and the agent has others to listen to."""
+    monkeypatch.setattr(job_agent, "_MOST_SAID", 3)
+    with said_by_a_confined_job(stage, *[CALLS.encode(WorldStarted(["mpirun"], 1, "1"))] * 4) as job:
+        assert is_let_go(job)
+    assert stage.kinds() == [RankStarted, *[WorldStarted] * 3]
+    stage.agent.said = 0
+    monkeypatch.setattr(job_agent, "_SAYS_WITHIN", 0.0)
+    with said_by_a_confined_job(stage, b"\0\0") as job:
+        stage.turn()
+        assert is_let_go(job)
 
 
 @pytest.mark.parametrize(

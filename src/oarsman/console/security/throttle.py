@@ -179,7 +179,7 @@ class Throttle:
     def size(self) -> int:
         """How much is remembered."""
         tables = (self._pairs, self._places, self._names, self._addresses)
-        return sum(table.size for table in tables) + sum(map(len, self._entered.values()))
+        return sum(table.size for table in tables) + sum(1 + len(places) for places in self._entered.values())
 
 
 def network(address: str) -> str:
