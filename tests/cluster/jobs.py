@@ -140,6 +140,10 @@ class Submitted:
     def run_in(self, pod: str, *command: str) -> str:
         return self.cluster.run_in(self.namespace, pod, *command)
 
+    def tell(self, pod: str, file: str) -> None:
+        """Makes the file that the pod's command waits for. What ends with that may take `touch` with it."""
+        self.cluster.run_in(self.namespace, pod, "touch", file, check=False)
+
     # -- what is done to it --------------------------------------------------------------------------------
     def patch(self, patch: str) -> None:
         self.kubectl("patch", self.resource, self.name, "--type=merge", f"--patch={patch}")

@@ -127,7 +127,7 @@ def test_an_elastic_job_is_told_hosts_that_can_be_reached_and_no_others(place: P
     job.until_pods(lambda pods: len(pods) == 1, "the others to be gone", role="worker")
     (launcher,) = job.pod_names("launcher")
     log = job.log()
-    job.run_in(launcher, "touch", "/tmp/end")
+    job.tell(launcher, "/tmp/end")
     status = job.wait_for("Succeeded")
     names = [job.worker(index) for index in range(3)]
     assert lists_in(log) == [names[:2], names, names[:1]]
@@ -217,5 +217,5 @@ def test_a_running_job_is_not_handed_to_another_controller(place: Place) -> None
     pending = job.wait_for_condition("EditsPending")
     assert "spec.runPolicy.managedBy" in pending["message"]
     (launcher,) = job.pod_names("launcher")
-    job.run_in(launcher, "touch", "/tmp/end")
+    job.tell(launcher, "/tmp/end")
     job.wait_for("Succeeded")

@@ -365,7 +365,7 @@ def test_a_gang_whose_launcher_waits_for_its_workers_starts(place: Place) -> Non
     assert labels == {"gang"}
     job.patch('{"spec": {"runPolicy": {"schedulingPolicy": {"scheduleTimeoutSeconds": 77}}}}')
     job.poll(lambda: group()["scheduleTimeoutSeconds"] == 77, "its pod group to follow the edit")
-    job.run_in(job.pod_names("launcher")[0], "touch", "/tmp/go")
+    job.tell(job.pod_names("launcher")[0], "/tmp/go")
     job.wait_for("Succeeded")
     job.poll(lambda: not job.kubectl("get", kind, "-o", "name"), "its pod group to be given back")
 

@@ -98,6 +98,23 @@ def test_a_rank_that_ends_together_with_its_launcher_is_heard_once(stage: Stage)
     assert stage.kinds() == [RankStarted, RankEnd, LauncherEnded]
 
 
+def test_ranks_whose_words_are_still_on_their_way_when_the_launcher_ends_have_run(stage: Stage) -> None:
+    """On a starved machine all of that is there at once: a rank that nobody has let in yet is none that never ran."""
+    server = messages.listen(str(stage.folder / "k"))
+    stage.agent._watch(server, stage.agent._accept)
+    for number in (1, 2, 3):
+        with messages.connect(str(stage.folder / "k")) as rank:
+            CALLS.send(rank, RankStarted(number, 4, number, "a-worker-0", 1, "1"))
+            CALLS.send(rank, RankEnded(0))
+    CALLS.send(stage.rank, RankEnded(0))
+    RESULTS.send(stage.launcher, Exited(0))
+    while LauncherEnded not in stage.kinds():
+        stage.turn()
+    kinds = stage.kinds()
+    assert kinds.count(RankStarted) == kinds.count(RankEnd) == 4
+    assert kinds[-1] is LauncherEnded
+
+
 def test_a_launcher_that_ended_by_itself_keeps_its_exit_while_its_output_trickles_in(stage: Stage) -> None:
     launcher = stage.agent.launcher
     assert launcher is not None
@@ -142,8 +159,9 @@ def test_a_job_that_is_confined_gives_no_orders(stage: Stage) -> None:
 
 def test_a_job_that_is_confined_is_listened_to_within_bounds(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it says is written down, and the agent has others to listen to."""
-    monkeypatch.setattr(job_agent, "_MOST_SAID", 3)
-    with said_by_a_confined_job(stage, *[CALLS.encode(WorldStarted(["mpirun"], 1, "1"))] * 4) as job:
+    words = CALLS.encode(WorldStarted(["mpirun"], 1, "1"))
+    monkeypatch.setattr(job_agent, "_MOST_SAID", 3 * (job_agent._AROUND + len(words)))
+    with said_by_a_confined_job(stage, *[words] * 4) as job:
         assert is_let_go(job)
     assert stage.kinds() == [RankStarted, *[WorldStarted] * 3]
     stage.agent.said = 0

@@ -34,6 +34,7 @@ _OF_CROWDS = (RankStarted, journal.RankEnd, journal.RankLines)
 # Of a job that is confined:
 _SAYS_WITHIN = 2.0  # seconds in which one of its processes has to say all of a message
 _LOOKS_AGAIN = 0.01  # seconds until the rest is looked for
+_SETTLES_WITHIN = 5.0  # seconds for all that ranks have said when their launcher ends
 _HEARS_WITHIN = 0.2  # seconds in which it has to take an answer
 _MOST_SAID = 64 << 20  # bytes in one attempt: it is in the journal, which others have to read
 _AROUND = 300  # of these for each message, however short
@@ -435,11 +436,15 @@ class JobAgent:
             channel.close()
 
     def _settle(self) -> None:
-        """Read what ranks have already said, so that the order of facts in the journal is that of the world.
+        """Read what ranks have already said, so that the order of facts in the journal is that of the world: also those
+        that nobody has let in yet. Whoever goes on and on is not heard out.
 
         Never while a list of what is ready is worked through: whoever comes later in it would be waited for in vain.
         """
-        while ready := [key for key, _ in self.selector.select(0) if key.fileobj in self.ranks]:
+        from_job, until = (self._accept, self._serve, self._serve_job), time.monotonic() + _SETTLES_WITHIN
+        while time.monotonic() < until and (
+            ready := [key for key, _ in self.selector.select(0) if key.data in from_job]
+        ):
             for key in ready:
                 key.data(key.fileobj)
 
