@@ -243,6 +243,58 @@ def test_a_program_that_a_job_names_as_its_mpi_is_asked_who_it_is_with_the_right
         assert not (server.home / "planted").exists()
 
 
+# What a rank says to the agent of its job, besides what ours says for it.
+CLAIMS = """
+import json, os, socket, struct, time
+LEAK = "{a.__reduce__.__globals__[__loader__].__init__.__globals__[sys].modules[os].environ}"
+def say(*facts):
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.connect(os.environ["OARSMAN_RUN"] + "/k")
+        for body in (json.dumps(each).encode() for each in facts):
+            agent.sendall(struct.pack("!I", len(body)) + body)
+        time.sleep(0.3)
+def started(rank, world):
+    return {"rank": rank, "size": 1, "local": 0, "host": "claims-worker-0", "attempt": 1, "world": world}
+sentence = {"template": LEAK, "arguments": {"a": {"template": "{b}", "arguments": {"b": "x"}}}}
+say(started(0, "a"), {"exit": 1, "signal": sentence})
+say(started(0, "b"), {"exit": 1, "at": 1e300})
+say(started(0, "c"), {"exit": 1, "lines": [chr(0xd83d)]})
+say(started(-5, "d"))
+say(started(0, "e"), {"exit": 3, "lines": ["really"]})
+"""
+
+
+def test_what_a_rank_claims_tells_nothing_of_the_server_and_keeps_nobody_from_the_jobs(server: Shared) -> None:
+    (server.folder / "claims.py").write_text(CLAIMS)
+    with server.person("ann") as ann, server.person("vic") as vic:
+        how, _ = ann.ended(a_job("claims", ["mpirun", "-n", "1", "python3", "claims.py"], workers=1))
+        shown = [ann.client.get(f"/api/v1/{path}") for path in ("jobs/default/claims", "jobs/default/claims/events")]
+        shown += [vic.client.get(f"/api/v1/{path}") for path in ("jobs", "overview")]
+    assert how.startswith("Failed"), how
+    assert [answer.status_code for answer in shown] == [200] * len(shown)
+    assert not [answer.text for answer in shown if SECRET in answer.text]
+
+
+def test_a_job_that_left_a_very_deep_folder_ends_and_can_be_deleted(server: Shared) -> None:
+    make = """
+import os
+at = os.open(os.environ["TMPDIR"], os.O_PATH)
+for _ in range(3000):
+    os.mkdir("d", dir_fd=at)
+    below = os.open("d", os.O_PATH, dir_fd=at)
+    os.close(at)
+    at = below
+"""
+    with server.person("ann") as ann:
+        how, lines = ann.ended(a_job("deep", ["mpirun", "-n", "1", "python3", "-c", make]))
+        assert how.startswith("Succeeded"), (how, lines)
+        assert ann.client.delete("/api/v1/jobs/default/deep").status_code == 204
+        deadline = time.monotonic() + 60
+        while ann.client.get("/api/v1/jobs/default/deep").status_code != 404:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
 @pytest.mark.parametrize("run_by", ["server", "roots"])
 def test_an_environment_is_built_with_the_rights_of_whoever_wrote_it(
     run_by: str, request: pytest.FixtureRequest
