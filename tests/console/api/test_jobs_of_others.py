@@ -243,36 +243,44 @@ def test_a_program_that_a_job_names_as_its_mpi_is_asked_who_it_is_with_the_right
         assert not (server.home / "planted").exists()
 
 
-# What a rank says to the agent of its job, besides what ours says for it.
-CLAIMS = """
-import json, os, socket, struct, time
-LEAK = "{a.__reduce__.__globals__[__loader__].__init__.__globals__[sys].modules[os].environ}"
-def say(*facts):
-    with socket.socket(socket.AF_UNIX) as agent:
-        agent.connect(os.environ["OARSMAN_RUN"] + "/k")
-        for body in (json.dumps(each).encode() for each in facts):
-            agent.sendall(struct.pack("!I", len(body)) + body)
-        time.sleep(0.3)
-def started(rank, world):
-    return {"rank": rank, "size": 1, "local": 0, "host": "claims-worker-0", "attempt": 1, "world": world}
-sentence = {"template": LEAK, "arguments": {"a": {"template": "{b}", "arguments": {"b": "x"}}}}
-say(started(0, "a"), {"exit": 1, "signal": sentence})
-say(started(0, "b"), {"exit": 1, "at": 1e300})
-say(started(0, "c"), {"exit": 1, "lines": [chr(0xd83d)]})
-say(started(-5, "d"))
-say(started(0, "e"), {"exit": 3, "lines": ["really"]})
+# Says this to the agent of its job, as a rank of it.
+SAY = """
+import json, os, socket, struct, sys, time
+with socket.socket(socket.AF_UNIX) as agent:
+    agent.connect(os.environ["OARSMAN_RUN"] + "/k")
+    for facts in json.loads(sys.argv[1]):
+        body = json.dumps(facts).encode()
+        agent.sendall(struct.pack("!I", len(body)) + body)
+    time.sleep(1)
+sys.exit(3)
 """
+ALL_VARIABLES = "{a.__reduce__.__globals__[__loader__].__init__.__globals__[sys].modules[os].environ}"
+CLAIMS: dict[str, dict[str, Any]] = {
+    "a-signal": {
+        "signal": {"template": ALL_VARIABLES, "arguments": {"a": {"template": "{b}", "arguments": {"b": "x"}}}}
+    },
+    "a-time": {"at": 1e300},
+    "half-a-letter": {"lines": ["\ud83d"]},
+    "a-rank": {"rank": -5},
+}
 
 
 def test_what_a_rank_claims_tells_nothing_of_the_server_and_keeps_nobody_from_the_jobs(server: Shared) -> None:
-    (server.folder / "claims.py").write_text(CLAIMS)
+    (server.folder / "say.py").write_text(SAY)
     with server.person("ann") as ann, server.person("vic") as vic:
-        how, _ = ann.ended(a_job("claims", ["mpirun", "-n", "1", "python3", "claims.py"], workers=1))
-        shown = [ann.client.get(f"/api/v1/{path}") for path in ("jobs/default/claims", "jobs/default/claims/events")]
-        shown += [vic.client.get(f"/api/v1/{path}") for path in ("jobs", "overview")]
-    assert how.startswith("Failed"), how
-    assert [answer.status_code for answer in shown] == [200] * len(shown)
-    assert not [answer.text for answer in shown if SECRET in answer.text]
+        for name, claim in CLAIMS.items():
+            started = {"rank": 0, "size": 1, "local": 0, "host": f"{name}-worker-0", "attempt": 1, "world": "w"}
+            said = [{**started, **claim}] if "rank" in claim else [started, {"exit": 1, **claim}]
+            ann.submit(a_job(name, ["mpirun", "-n", "1", "python3", "say.py", json.dumps(said)], workers=1))
+            deadline, shown = time.monotonic() + 60, ann.client.get(f"/api/v1/jobs/default/{name}")
+            while shown.status_code == 200 and shown.json()["summary"]["state"] != "Failed":
+                assert time.monotonic() < deadline, name
+                time.sleep(0.2)
+                shown = ann.client.get(f"/api/v1/jobs/default/{name}")
+            answers = [shown, *(by.client.get(f"/api/v1/{path}") for by in (ann, vic) for path in ("jobs", "overview"))]
+            answers.append(ann.client.get(f"/api/v1/jobs/default/{name}/events"))
+            assert [answer.status_code for answer in answers] == [200] * len(answers), name
+            assert not [answer.text for answer in answers if SECRET in answer.text], name
 
 
 def test_a_job_that_left_a_very_deep_folder_ends_and_can_be_deleted(server: Shared) -> None:
