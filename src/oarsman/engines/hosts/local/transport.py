@@ -65,8 +65,8 @@ class LocalTransport:
 
     async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
         asked = in_own_thread(partial(_mpi, assignment))
-        own = confined_by(assignment.environment) is None
-        await asyncio.wait([asked], timeout=None if own else _ANSWERS_WITHIN)
+        others = confined_by(assignment.environment) is not None
+        await asyncio.wait([asked], timeout=_ANSWERS_WITHIN if others else None)
         if not asked.done():
             raise RetryableError(Text("what it needs is still being looked for"))
         mpi = asked.result()
