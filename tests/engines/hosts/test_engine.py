@@ -18,6 +18,7 @@ from oarsman.engines.hosts.core import engine as module
 from oarsman.engines.hosts.core import job_agent, messages, process
 from oarsman.engines.hosts.core.engine import HostsEngine, Watched
 from oarsman.engines.hosts.core.host_specs import hand_out_gpus
+from oarsman.engines.hosts.core.job_spec import Separation
 from oarsman.engines.hosts.core.journal import (
     AgentStarted,
     HostDown,
@@ -29,6 +30,7 @@ from oarsman.engines.hosts.core.journal import (
     LauncherStarted,
     add_note,
 )
+from oarsman.engines.hosts.local import host_spec
 from oarsman.engines.hosts.local.transport import LocalTransport
 from oarsman.errors import RetryableError
 from oarsman.job.confined import Confined
@@ -313,3 +315,13 @@ def test_nobody_waits_for_a_program_that_the_job_of_somebody_else_names(
 
     monkeypatch.setattr(LocalTransport, "refusal", refusal)
     asyncio.run(looked_at())
+
+
+def test_nobody_fills_the_memory_of_the_supervisor_with_variables_for_many_hosts(tmp_path: Path) -> None:
+    document = mpijob("pi", ["mpirun", "hostname"])
+    document["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 20_000
+    many, confines = job_from_document(document), Separation(confines=True)
+    for variables, given in (({}, False), ({"X": "y" * 1_000_000}, True)):
+        theirs = Confined(str(tmp_path), []).kept({}, variables)
+        said = host_spec.all_refusals(many, folder=tmp_path, separation=confines, environment=theirs)
+        assert any("too long for 20001 hosts" in why for why in said) == given
