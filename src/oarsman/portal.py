@@ -34,6 +34,25 @@ def in_thread(work: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return started
 
 
+def in_own_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+    """For work that takes as long as somebody else likes: no thread that others need is held by it."""
+    loop = asyncio.get_running_loop()
+    asked: asyncio.Future[T] = loop.create_future()
+
+    def tell(say: Callable[[Any], None], what: object) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(lambda: None if asked.done() else say(what))
+
+    def run() -> None:
+        try:
+            tell(asked.set_result, work())
+        except Exception as error:
+            tell(asked.set_exception, error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return asked
+
+
 @asynccontextmanager
 async def running(*works: Coroutine[Any, Any, T]) -> AsyncIterator[Sequence[asyncio.Task[T]]]:
     """The works go on beside what the caller does, and have ended when it is done."""

@@ -270,6 +270,66 @@ def test_a_program_that_a_job_names_as_its_mpi_is_asked_who_it_is_with_the_right
         assert not (server.home / "planted").exists()
 
 
+# Says this to the agent of its job, as a rank of it.
+SAY = """
+import json, os, socket, struct, sys, time
+with socket.socket(socket.AF_UNIX) as agent:
+    agent.connect(os.environ["OARSMAN_RUN"] + "/k")
+    for facts in json.loads(sys.argv[1]):
+        body = json.dumps(facts).encode()
+        agent.sendall(struct.pack("!I", len(body)) + body)
+    time.sleep(1)
+sys.exit(3)
+"""
+ALL_VARIABLES = "{a.__reduce__.__globals__[__loader__].__init__.__globals__[sys].modules[os].environ}"
+CLAIMS: dict[str, dict[str, Any]] = {
+    "a-signal": {
+        "signal": {"template": ALL_VARIABLES, "arguments": {"a": {"template": "{b}", "arguments": {"b": "x"}}}}
+    },
+    "a-time": {"at": 1e300},
+    "half-a-letter": {"lines": ["\ud83d"]},
+    "a-rank": {"rank": -5},
+}
+
+
+def test_what_a_rank_claims_tells_nothing_of_the_server_and_keeps_nobody_from_the_jobs(server: Shared) -> None:
+    (server.folder / "say.py").write_text(SAY)
+    with server.person("ann") as ann, server.person("vic") as vic:
+        for name, claim in CLAIMS.items():
+            started = {"rank": 0, "size": 1, "local": 0, "host": f"{name}-worker-0", "attempt": 1, "world": "w"}
+            said = [{**started, **claim}] if "rank" in claim else [started, {"exit": 1, **claim}]
+            ann.submit(a_job(name, ["mpirun", "-n", "1", "python3", "say.py", json.dumps(said)], workers=1))
+            deadline, shown = time.monotonic() + 60, ann.client.get(f"/api/v1/jobs/default/{name}")
+            while shown.status_code == 200 and shown.json()["summary"]["state"] != "Failed":
+                assert time.monotonic() < deadline, name
+                time.sleep(0.2)
+                shown = ann.client.get(f"/api/v1/jobs/default/{name}")
+            answers = [shown, *(by.client.get(f"/api/v1/{path}") for by in (ann, vic) for path in ("jobs", "overview"))]
+            answers.append(ann.client.get(f"/api/v1/jobs/default/{name}/events"))
+            assert [answer.status_code for answer in answers] == [200] * len(answers), name
+            assert not [answer.text for answer in answers if SECRET in answer.text], name
+
+
+def test_a_job_that_left_a_very_deep_folder_ends_and_can_be_deleted(server: Shared) -> None:
+    make = """
+import os
+at = os.open(os.environ["TMPDIR"], os.O_PATH)
+for _ in range(3000):
+    os.mkdir("d", dir_fd=at)
+    below = os.open("d", os.O_PATH, dir_fd=at)
+    os.close(at)
+    at = below
+"""
+    with server.person("ann") as ann:
+        how, lines = ann.ended(a_job("deep", ["mpirun", "-n", "1", "python3", "-c", make]))
+        assert how.startswith("Succeeded"), (how, lines)
+        assert ann.client.delete("/api/v1/jobs/default/deep").status_code == 204
+        deadline = time.monotonic() + 60
+        while ann.client.get("/api/v1/jobs/default/deep").status_code != 404:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
 @pytest.mark.parametrize("run_by", ["server", "roots"])
 def test_an_environment_is_built_with_the_rights_of_whoever_wrote_it(
     run_by: str, request: pytest.FixtureRequest

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from oarsman.engines.hosts.core import engine as module
 from oarsman.engines.hosts.core import job_agent, messages, process
 from oarsman.engines.hosts.core.engine import HostsEngine, Watched
 from oarsman.engines.hosts.core.host_specs import hand_out_gpus
+from oarsman.engines.hosts.core.job_spec import Separation
 from oarsman.engines.hosts.core.journal import (
     AgentStarted,
     HostDown,
@@ -27,7 +30,10 @@ from oarsman.engines.hosts.core.journal import (
     LauncherStarted,
     add_note,
 )
+from oarsman.engines.hosts.local import host_spec
 from oarsman.engines.hosts.local.transport import LocalTransport
+from oarsman.errors import RetryableError
+from oarsman.job.confined import Confined
 from oarsman.job.observed import Observed, Phase
 from oarsman.job.state import Attempt, Status
 from oarsman.manifest import job_from_document
@@ -282,3 +288,40 @@ def test_a_job_agent_that_says_nonsense_is_logged_and_its_job_looked_at(
         os.chdir(here)
     assert looked_at == ["uid"]
     assert "listening to the job agent of uid failed" in caplog.text
+
+
+def test_nobody_waits_for_a_program_that_the_job_of_somebody_else_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turns are few: ten jobs whose MPI does not say who it is were the only ones that had any, for minutes."""
+    engine, assignment = engine_and_assignment(tmp_path)
+    theirs = replace(assignment, environment=Confined(str(tmp_path), []).kept({}, {}))
+    answers = threading.Event()
+
+    def refusal(_transport: LocalTransport, _assignment: Assignment) -> str:
+        answers.wait()
+        return "it is none"
+
+    async def looked_at() -> None:
+        told = asyncio.Event()
+        await engine.start(lambda _uid: told.set())
+        for _ in range(2):
+            with pytest.raises(RetryableError):
+                await asyncio.wait_for(engine.observe(theirs), 30)
+        assert (await engine.observe(replace(theirs, stop_requested=True))).unsupported is None
+        answers.set()
+        await told.wait()
+        assert (await engine.observe(theirs)).unsupported == "it is none"
+
+    monkeypatch.setattr(LocalTransport, "refusal", refusal)
+    asyncio.run(looked_at())
+
+
+def test_nobody_fills_the_memory_of_the_supervisor_with_variables_for_many_hosts(tmp_path: Path) -> None:
+    document = mpijob("pi", ["mpirun", "hostname"])
+    document["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 20_000
+    many, confines = job_from_document(document), Separation(confines=True)
+    for variables, given in (({}, False), ({"X": "y" * 1_000_000}, True)):
+        theirs = Confined(str(tmp_path), []).kept({}, variables)
+        said = host_spec.all_refusals(many, folder=tmp_path, separation=confines, environment=theirs)
+        assert any("too long for 20001 hosts" in why for why in said) == given

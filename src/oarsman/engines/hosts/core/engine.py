@@ -15,6 +15,7 @@ import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -26,17 +27,18 @@ from oarsman.engines.hosts.core.journal import HostDown, HostGone, JournalReader
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local.transport import LocalTransport
 from oarsman.errors import PlaceLostError, RetryableError, UnsupportedError
-from oarsman.job.confined import passed
+from oarsman.job.confined import confined_by, passed
 from oarsman.job.job import Job
 from oarsman.job.observed import PATIENCE, Observed, Phase, World
 from oarsman.job.state import Status
 from oarsman.plan import actions
-from oarsman.portal import in_background
+from oarsman.portal import in_background, in_own_thread
 from oarsman.text.sentence import Text
 
 log = logging.getLogger("oarsman")
 _ANSWER_WITHIN = 60.0
 _CLEAR_AGAIN = 30.0
+_TURN_WAITS = 0.5  # for what somebody else's job names; the turns of all others wait meanwhile
 FolderOf = Callable[[str], Path]  # by a job's uid
 
 
@@ -80,6 +82,7 @@ class Watched:
         self.listener: asyncio.Task[None] | None = None
         self.refusal: str | None = None
         self.judged = -1  # generation for which `refusal` holds
+        self.asked: tuple[int, asyncio.Future[str | None]] | None = None  # for which generation, while it is judged
         self.refused: str | None = None  # why it could not be prepared where it was to run
         self.lost = ""  # why a machine that it was given cannot be used
         self.lost_after: datetime | None = None  # the status' `retry_at` then: with the next one it is placed anew
@@ -216,11 +219,19 @@ class HostsEngine:
 
     async def _judge(self, assignment: Assignment, watched: Watched) -> str | None:
         """What cannot be honoured. Asked once per version of the job, and only before it has run."""
-        if assignment.admission.about == names.REASON_ENVIRONMENT:
+        if assignment.admission.about == names.REASON_ENVIRONMENT or assignment.stop_requested:
             return None  # the MPI that is looked for may be in the environment that is being built
         if watched.judged != assignment.job.generation and watched.seen.agent is None:
-            watched.judged = assignment.job.generation
-            watched.refusal = await asyncio.to_thread(self._transport.refusal, assignment)
+            generation = assignment.job.generation
+            if watched.asked is None or watched.asked[0] != generation:
+                watched.asked = generation, in_own_thread(partial(self._transport.refusal, assignment))
+                watched.asked[1].add_done_callback(lambda _: self._notify(assignment.job.uid))
+                own = confined_by(assignment.environment) is None
+                await asyncio.wait([watched.asked[1]], timeout=None if own else _TURN_WAITS)
+            if not watched.asked[1].done():  # it names programs that may answer when they like
+                raise RetryableError(Text("what it needs is still being looked for"))
+            refusal, watched.asked = watched.asked[1], None
+            watched.refusal, watched.judged = refusal.result(), generation
         return watched.refusal
 
     async def apply(self, assignment: Assignment, action: actions.Action) -> None:

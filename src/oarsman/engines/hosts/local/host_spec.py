@@ -5,6 +5,7 @@ What cannot be honoured is refused before anything starts, in words that say wha
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -27,8 +28,10 @@ from oarsman.engines.hosts.local.host import address_of
 from oarsman.job.confined import confined_by
 from oarsman.job.job import Implementation, Job, Role, Volume, VolumeMount
 from oarsman.job.mpi import launcher_variables
+from oarsman.text import units
 from oarsman.text.sentence import Text, dump, sentences
 
+_MOST_GIVEN = 256 << 20  # bytes that the hosts of somebody else's job are given: they are written down at once
 PRIVATE_MASTER_PORT = 29500  # PyTorch's own default; nobody else is on a private network
 # Left over from a launcher or a batch system around us; an MPI would believe them.
 _FOREIGN = re.compile(
@@ -43,6 +46,10 @@ def all_refusals(
     if unconfined := confinement.refusal(environment, separation):
         yield unconfined
     confined = confined_by(environment) is not None
+    said = len(json.dumps(dict(environment))) + len(json.dumps(job.document))
+    if confined and said * (job.workers + 1) > _MOST_GIVEN:  # each host is given all of it
+        template = Text("its manifest and variables are too long for {count} hosts: {size}")
+        yield Text(template, count=job.workers + 1, size=units.size(said))
     if not job.launcher.container.argv:
         yield Text(
             "the launcher has no command. Images are not run on this machine, so there is no entry point to fall back "

@@ -14,6 +14,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -28,10 +29,13 @@ from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local import capacity, host_spec
 from oarsman.engines.hosts.local.host import address_of
 from oarsman.errors import RetryableError
+from oarsman.job.confined import confined_by
 from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import discover_hosts, hostfile
+from oarsman.portal import in_own_thread
 from oarsman.text.sentence import Text
 
+_ANSWERS_WITHIN = 2.0  # an MPI, most likely from what is known of it
 _END_WITHIN = 5.0  # what was killed takes a moment to be gone
 
 
@@ -60,7 +64,12 @@ class LocalTransport:
         return host_spec.remarks(job, self._separation, self._slices)
 
     async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
-        mpi = await asyncio.to_thread(_mpi, assignment)
+        asked = in_own_thread(partial(_mpi, assignment))
+        others = confined_by(assignment.environment) is not None
+        await asyncio.wait([asked], timeout=_ANSWERS_WITHIN if others else None)
+        if not asked.done():
+            raise RetryableError(Text("what it needs is still being looked for"))
+        mpi = asked.result()
         if mpi is None:
             raise RetryableError(_explain_absence(assignment))
         job, previous = assignment.job, find_spec(folder)
