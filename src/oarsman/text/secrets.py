@@ -32,7 +32,7 @@ _ASSIGNMENT = re.compile(
     r"(?P<secret>\"[^\"]*\"|'[^']*'|[^\s\"',;]+)"
 )
 _HEADER = re.compile(r"(?P<before>\b(?i:authorization:\s*\w+|bearer)\s+)(?P<secret>[^\s\"',;]+)")
-_TELLING = re.compile(rf"{_NAME}|(?<![A-Za-z])(?i:pass|key|pat)(?![A-Za-z])")
+_TELLING = re.compile(rf"{_NAME}|(?<![A-Za-z])(?i:pass|key|pat|auth|cookie)(?![A-Za-z])|_(?i:pwd)\b")
 _OPTION = re.compile(rf"--?[\w-]{{0,60}}{_NAME}[\w-]{{0,60}}")
 _VARIABLES = re.compile(r"(?:\$\{\w+\}|\$\(\w+\)|:)+")
 _SHORTEST = 4  # of what is looked for elsewhere: a shorter one is part of many words
@@ -60,7 +60,9 @@ def secrets_in(text: str) -> frozenset[str]:
 def hidden(value: Any, name: str = "") -> Any:
     """A document without what its names call secret, and without such assignments, options and URLs in its texts."""
     if isinstance(value, Mapping):
-        names = {key: key for key in value} if name == "annotations" else {"value": str(value.get("name", ""))}
+        names = {"value": str(value.get("name", ""))}
+        if name == "annotations":  # one that is a whole document has the secrets of that
+            names = {key: "secret" if str(item).lstrip().startswith("{") else key for key, item in value.items()}
         return {key: _starred_if(names.get(key, ""), item) or hidden(item, key) for key, item in value.items()}
     if isinstance(value, list | tuple):
         options = ["", *(each if isinstance(each, str) and _OPTION.fullmatch(each) else "" for each in value)]
