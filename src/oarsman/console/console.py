@@ -11,8 +11,8 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -23,7 +23,7 @@ from starlette.requests import HTTPConnection
 
 from oarsman.backends.base import Backend, HasRights
 from oarsman.console.api.accounts import TheCaller
-from oarsman.console.api.streams import Events, EventStream, Followers, Streams
+from oarsman.console.api.streams import ASKED_EVERY_SECONDS, Events, EventStream, Followers, Streams, Turns
 from oarsman.console.security.gate import Caller, Gate
 from oarsman.errors import ForbiddenError, UnauthenticatedError
 from oarsman.portal import in_background
@@ -170,6 +170,7 @@ class Console:
         self._others = others
         self.gate = gate
         self.streams = Streams()
+        self.turns = Turns()
         self._folder = folder
 
     def service(self, backend: OpenBackend, caller: Caller) -> JobService:
@@ -226,8 +227,23 @@ class RequestContext:
         note = self.console.gate.store.audit.note
         await run_in_threadpool(note, self.caller.identity.name, self.caller.address, what, about, outcome)
 
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """For what takes a while."""
+        return self.console.turns.of(self.caller.identity.name)
+
     def stream(self, events: Events) -> EventStream:
         return EventStream(self.console.streams, events, self.still_holds)
+
+    async def while_it_holds(self, blocks: AsyncGenerator[bytes, None]) -> Events:
+        """However long somebody takes to take it all."""
+        checked = time.monotonic()
+        async with aclosing(blocks):
+            async for block in blocks:
+                if time.monotonic() - checked >= ASKED_EVERY_SECONDS:
+                    if not await asyncio.to_thread(self.still_holds):
+                        return
+                    checked = time.monotonic()
+                yield block
 
     def still_holds(self) -> bool:
         """Whether the caller is still who they were. It may ask the cluster: not for the event loop."""

@@ -264,6 +264,8 @@ def serve(settings: ConsoleSettings, announce: Callable[[str, str | None], None]
                 proxy_headers=False,
                 timeout_graceful_shutdown=_END_WITHIN_SECONDS,
                 lifespan="on",
+                ws_max_size=problems.LARGEST_BODY,
+                ws_per_message_deflate=False,  # a kilobyte would become a megabyte, for whoever is not in, too
                 ssl_context_factory=(lambda *_: tls) if tls is not None else None,
             )
             Server(config, console, ready).run(sockets=[sock])

@@ -12,14 +12,14 @@ import io
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oarsman import names
 from oarsman.backends.base import Backend, JobRecord
 from oarsman.errors import ConflictError, NotFoundError, OarsmanError, RetryableError
-from oarsman.job.sweep import NOT_SUBMITTED, Sweep, index_of, pattern_of
+from oarsman.job.sweep import NOT_SUBMITTED, Parameters, Sweep, index_of, pattern_of
 from oarsman.service.job_index import IndexEntry, JobIndex, Rows, if_there
 from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
 from oarsman.service.rights import Action, may, require
@@ -168,8 +168,9 @@ class SweepService:
         spec = await self._sweeping.spec(self._jobs, first.key, first.uid) if first is not None else None
         parameters = spec.all_points() if spec is not None else [{} for _ in range(max(jobs) + 1)]
         oldest = first or min(jobs.values(), key=lambda job: job.created)
-        if points and not may(self.identity, Action.CHANGE, oldest.owner):  # as in their jobs
-            parameters = [hidden(values, "annotations") for values in parameters]
+        if points and not may(self.identity, Action.CHANGE, oldest.owner):
+            parameters = await asyncio.to_thread(discreet, parameters)
+        sweep = spec or Sweep(name=name, namespace=namespace, manifest="")
         words = Counter(point_state(jobs.get(index)) for index in range(len(parameters)))
         pattern = pattern_of(spec.metric) if points and spec is not None and spec.metric else None
 
@@ -192,7 +193,6 @@ class SweepService:
                 metric=metric,
             )
 
-        sweep = spec or Sweep(name=name, namespace=namespace, manifest="")
         return SweepView(
             key=key,
             name=name,
@@ -293,6 +293,12 @@ def _grouped(entries: Sequence[IndexEntry], sees: Visible) -> Mapping[str, Mappi
             if index is not None:
                 found.setdefault(f"{job.namespace}/{job.sweep}", {})[index] = job
     return found
+
+
+def discreet(points: Sequence[Parameters]) -> Sequence[Parameters]:
+    """As of a job, whoever may only look sees no secrets."""
+    hide = cache(lambda name, value: hidden({"name": name, "value": value})["value"])
+    return [{name: hide(name, one) if isinstance(one, str) else one for name, one in point.items()} for point in points]
 
 
 def point_state(job: JobSummary | None) -> str:

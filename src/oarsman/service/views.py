@@ -18,6 +18,7 @@ from oarsman.service.documents import as_given, completed
 from oarsman.status import words
 from oarsman.status.codec import to_wire
 from oarsman.store.logs import stamp
+from oarsman.text.secrets import hidden
 
 _MOST_MACHINES = 4  # named in a row
 _MOST_RANKS = 16_384  # rows of the rank table; beyond it nobody reads them
@@ -39,7 +40,7 @@ def summary(record: backend.JobRecord) -> models.JobSummary:
         message=words.message(status),
         cause=status.cause.summary if status.cause is not None else "",
         owner=record.owner,
-        description=job.annotation(names.ANNOTATION_DESCRIPTION),
+        description=hidden(job.annotation(names.ANNOTATION_DESCRIPTION)),
         sweep=sweep_of(job),
         api_version=job.api_version.value,
         implementation=job.implementation.value,

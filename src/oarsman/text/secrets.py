@@ -32,7 +32,7 @@ _ASSIGNMENT = re.compile(
     r"(?P<secret>\"[^\"]*\"|'[^']*'|[^\s\"',;]+)"
 )
 _HEADER = re.compile(r"(?P<before>\b(?i:authorization:\s*\w+|bearer)\s+)(?P<secret>[^\s\"',;]+)")
-_TELLING = re.compile(rf"{_NAME}|(?<![A-Za-z])(?i:pass|key|pat)(?![A-Za-z])")
+_TELLING = re.compile(rf"{_NAME}|(?<![A-Za-z])(?i:pass|key|pat|auth|cookie)(?![A-Za-z])|_(?i:pwd)\b")
 _OPTION = re.compile(rf"--?[\w-]{{0,60}}{_NAME}[\w-]{{0,60}}")
 _DOCUMENT = re.compile(r"\s*[\[{]")
 _VARIABLES = re.compile(r"(?:\$\{\w+\}|\$\(\w+\)|:)+")

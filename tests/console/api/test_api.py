@@ -217,3 +217,11 @@ def test_whoever_shows_nothing_gets_nothing(ask: Asking) -> None:
         if answer.status_code != (422 if (method, route) in READ_FIRST else 401):
             answered[method, route, str(shown)] = answer.status_code
     assert answered == {}
+
+
+def test_a_description_has_no_secrets_for_anybody(ask: Asking) -> None:
+    """It stands in rows that are made once for all."""
+    document = a_document("told")
+    document["metadata"]["annotations"] = {"oarsman.dev/description": "run with --password=sesame"}
+    ask("POST", "/jobs", json={"document": document})
+    assert ask("GET", "/jobs", by="vera").json()["items"][0]["description"] == "run with --password=****"

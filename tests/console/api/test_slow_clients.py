@@ -218,3 +218,13 @@ def test_the_logs_that_one_person_follows_are_not_taken_from_the_others(ask: Ask
         mine[0].close()
         while "line" not in next(events(follow("ada", here)))[2]:
             pass
+
+
+def test_a_trailer_is_no_header(ask: Asking) -> None:
+    """It comes when all that decides about a request was looked at, and there may be any number."""
+    body = b"2\r\n{}\r\n0\r\nAuthorization: Bearer " + ask.tokens["vera"].encode() + b"\r\n\r\n"
+    head = (
+        b"POST /api/v1/preview HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    )
+    with served(ask) as port, slow(port, head + b"Transfer-Encoding: chunked\r\n\r\n" + body) as connection:
+        assert let_go(connection).startswith(b"HTTP/1.1 401 ")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -12,11 +14,12 @@ import httpx
 import pytest
 import uvicorn
 
+from oarsman.backends.base import EVERYTHING, LogLine, LogQuery
 from oarsman.console.server import Server, listen
 from oarsman.console.settings import ConsoleSettings
 
 from .asking import API, Asking, asking
-from .memory import SUCCEEDED
+from .memory import SUCCEEDED, MemoryJobs
 from .running import events
 
 
@@ -146,7 +149,7 @@ def test_a_silent_stream_shows_that_it_is_alive_and_ends_with_the_token(
 
 
 def test_a_stream_that_is_never_silent_ends_with_the_token_too(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oarsman.console.api.streams._ASKED_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("oarsman.console.api.streams.ASKED_EVERY_SECONDS", 0.0)
     ask.jobs.add()
     with listening(ask) as (client, _), client.stream("GET", "/jobs/default/pi/log/stream?after=0") as response:
         lines = response.iter_lines()
@@ -169,3 +172,66 @@ def test_somebody_who_reads_slowly_misses_nothing(ask: Asking, monkeypatch: pyte
         ask.jobs.become("default/pi", SUCCEEDED)
         heard = [text for kind, _, data in events(response) if kind == "message" for text in texts(data)]
     assert heard == [str(number) for number in range(200)]
+
+
+class LongLog(MemoryJobs):
+    """A download of it does not end by itself."""
+
+    async def logs(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:
+        while True:
+            async for lines in super().logs(key, query):
+                yield lines
+            await asyncio.sleep(0.5)
+
+
+def test_a_download_ends_with_the_account(tmp_path: Path) -> None:
+    with asking(tmp_path, LongLog()) as ask:
+        ask.jobs.add("pi", SUCCEEDED)
+        ask.jobs.say("default/pi", "a line")
+        with listening(ask) as (client, _), client.stream("GET", "/jobs/default/pi/log/download") as answer:
+            lines = answer.iter_lines()
+            next(lines)
+            ask.store.accounts.change("ada", disabled=True)
+            for _ in lines:  # ends, or the test does by its own limit
+                pass
+
+
+def test_a_stream_that_talks_ends_with_the_account_at_once(tmp_path: Path) -> None:
+    with asking(tmp_path) as ask:
+        ask.jobs.add("pi")
+        with listening(ask) as (client, _), client.stream("GET", "/jobs/default/pi/log/stream") as answer:
+            found = events(answer)
+            ask.jobs.say("default/pi", "a line")
+            next(found)
+            ask.store.accounts.change("ada", disabled=True)
+            began = time.monotonic()
+            talking = threading.Event()
+
+            def talk() -> None:
+                while not talking.wait(0.1):
+                    ask.jobs.say("default/pi", "more")
+
+            talker = threading.Thread(target=talk)
+            talker.start()
+            try:
+                for _ in found:
+                    pass
+            finally:
+                talking.set()
+                talker.join()
+            assert time.monotonic() - began < 10
+
+
+def test_the_downloads_of_one_person_are_as_few_as_the_logs_that_they_follow(tmp_path: Path) -> None:
+    """Each holds some of a log in memory for as long as nobody takes it."""
+    with asking(tmp_path, LongLog()) as ask:
+        ask.jobs.add("pi", SUCCEEDED)
+        ask.jobs.say("default/pi", "a line")
+        with listening(ask) as (client, _), ExitStack() as stack:
+            taken = []
+            for _ in range(64):
+                answer = stack.enter_context(client.stream("GET", "/jobs/default/pi/log/download"))
+                taken.append(answer.iter_bytes())
+                next(taken[-1])
+            with client.stream("GET", "/jobs/default/pi/log/download") as answer:
+                assert answer.status_code == 503

@@ -237,3 +237,17 @@ def test_the_same_in_an_event_loop(ask: Asking, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_query_by_sweep_is_part_of_every_list() -> None:
     assert JobQuery(sweep="s").model_dump(exclude_defaults=True) == {"sweep": "s"}
+
+
+def test_whoever_may_only_look_sees_no_secrets_among_the_parameters_of_a_sweep(ask: Asking) -> None:
+    """Neither among the parameters nor in what is kept of the sweep with its first job."""
+    container = {"name": "c", "env": [{"name": "DB_PASSWORD", "value": "sesame"}]}
+    manifest = MANIFEST + "".join(f"# {key}: {value}\n" for key, value in container.items())
+    made(ask, manifest=manifest, grid={"slots": [2], "api_token": ["sesame", "other"], "fast": [True, 1]})
+    for path in ("/sweeps/default/s", "/sweeps/default/s/results.csv", "/jobs/default/s-0000"):
+        assert "sesame" in ask("GET", path).text
+        assert "sesame" not in ask("GET", path, by="vera").text, path
+    points = ask("GET", "/sweeps/default/s", by="vera").json()["points"]
+    assert points[0]["parameters"] == {"slots": 2, "api_token": "****", "fast": True}
+    assert points[1]["parameters"]["fast"] == 1
+    assert points[1]["parameters"]["fast"] is not True

@@ -249,3 +249,11 @@ def test_the_start_says_where_accounts_can_run_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr("oarsman.service.others.Others.refusal", lambda _: "why")
     assert remarks(ConsoleSettings(host="0.0.0.0", cert=Path("cert.pem"))) == ["accounts cannot run jobs here: why"]
     assert remarks(ConsoleSettings()) == []  # the owner of the machine alone
+
+
+def test_a_claimed_prefix_is_put_in_front_of_nothing() -> None:
+    """The framework of the pages would redirect to wherever it leads."""
+    headers = [(b"host", b"127.0.0.1:8080"), (b"x-forwarded-prefix", b"//evil.example"), (b"x-other", b"kept")]
+    for client in ("10.0.0.1", "198.51.100.1"):
+        scope = {"type": "http", "path": "/jobs", "client": (client, 1), "headers": headers}
+        assert seen_through(scope, SITE)["headers"] == [headers[0], headers[2]]

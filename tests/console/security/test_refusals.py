@@ -74,7 +74,7 @@ def test_strangers_who_fill_the_room_for_passwords_leave_some_for_those_who_are_
         with pytest.raises(ThrottledError):
             passwords.fits(stored, PASSWORD)
         answers: list[bool] = []
-        known = threading.Thread(target=lambda: answers.append(passwords.fits(stored, PASSWORD, known=True)))
+        known = threading.Thread(target=lambda: answers.append(passwords.fits(stored, PASSWORD, known="ann")))
         known.start()
     finally:
         leave.set()
@@ -102,3 +102,40 @@ def test_junk_does_not_make_the_cluster_forget_whose_a_good_token_is() -> None:
     assert tokens.known("good", count=refuse, uncount=lambda: None) is not None
     with pytest.raises(ThrottledError):
         tokens.known("another", count=refuse, uncount=lambda: None)
+
+
+def test_whoever_knows_a_password_takes_no_more_of_that_room_than_two_places() -> None:
+    """With the right one nobody is slowed: it could be filled for ever, and the others would be kept out."""
+    entered, leave = threading.Semaphore(0), threading.Event()
+
+    class Slow(PasswordHasher):
+        def verify(self, hash: str | bytes, password: str | bytes) -> Any:
+            entered.release()
+            leave.wait(30)
+            return True
+
+    passwords = Passwords(Slow(time_cost=1, memory_cost=8, parallelism=1))
+    stored = passwords.hash(PASSWORD)
+    refused: list[str] = []
+
+    def enter(name: str) -> None:
+        try:
+            passwords.fits(stored, PASSWORD, known=name)
+        except ThrottledError:
+            refused.append(name)
+
+    many = [threading.Thread(target=enter, args=(name,)) for name in ("vera", "vera", "vera", "vera", "ann")]
+    for one in many:
+        one.start()
+    try:
+        assert entered.acquire(timeout=30)
+        while len(refused) < 2:
+            pass
+        with pytest.raises(ThrottledError):
+            passwords.hash("another", known="vera")
+    finally:
+        leave.set()
+        for one in many:
+            one.join()
+    assert refused == ["vera", "vera"]
+    assert passwords.fits(stored, PASSWORD, known="vera")

@@ -143,7 +143,7 @@ def test_a_password_that_changes_during_a_login_opens_nothing(console: Console) 
     passwords = accounts._passwords()
     fits = passwords.fits
 
-    def slow(stored: str | None, password: str, *, known: bool) -> bool:
+    def slow(stored: str | None, password: str, *, known: str) -> bool:
         found = fits(stored, password)
         accounts.change("ann", hashed_password=accounts.hash("another password"))
         return found

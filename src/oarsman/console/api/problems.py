@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from oarsman import errors
 from oarsman.console.api import PREFIX
 from oarsman.manifest.problems import dotted
+from oarsman.manifest.source import MAX_PROBLEMS
 from oarsman.service import views
 from oarsman.service.models import ProblemDetails, ProblemView
 
@@ -84,10 +85,11 @@ def plain(status: int, detail: str) -> ProblemDetails:
 
 
 def invalid(found: Sequence[Any]) -> ProblemDetails:
-    """What pydantic found wrong with a request: each with the path of its field, as the user wrote it."""
-    wrong = [_field(dict(one)) for one in found]
+    """What pydantic found wrong with a request: each with the path of its field, as the user wrote it. It may be a
+    hundred thousand mistakes; nobody reads more than the first."""
+    wrong = [_field(dict(one)) for one in found[:MAX_PROBLEMS]]
     first = wrong[0]
-    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return _problem(422, "invalid", detail=f"{first.field}: {first.message}{more}", field=first.field, errors=wrong)
 
 
@@ -147,6 +149,8 @@ def responses(*more: int) -> dict[int | str, dict[str, Any]]:
 
 
 LARGEST_BODY = 1 << 20
+LARGEST_OF_ANYBODY = 1 << 16  # it is read before anybody knows whose it is
+_OF_ANYBODY = f"{PREFIX}/session"
 
 
 def body_limit(app: ASGIApp) -> ASGIApp:
@@ -156,11 +160,12 @@ def body_limit(app: ASGIApp) -> ASGIApp:
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
             await app(scope, receive, send)
             return
+        most = LARGEST_OF_ANYBODY if scope["path"].startswith(_OF_ANYBODY) else LARGEST_BODY
         announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-        too_large = announced.isdigit() and int(announced) > LARGEST_BODY
-        body = None if too_large else await _whole(receive)
+        too_large = announced.isdigit() and int(announced) > most
+        body = None if too_large else await _whole(receive, most)
         if body is None:
-            said = plain(413, f"more than {LARGEST_BODY} bytes were sent")
+            said = plain(413, f"more than {most} bytes were sent")
             await answer(said, {"Connection": "close"})(scope, receive, send)
             return
         sent = False
@@ -177,7 +182,7 @@ def body_limit(app: ASGIApp) -> ASGIApp:
     return limited
 
 
-async def _whole(receive: Receive) -> bytes | None:
+async def _whole(receive: Receive, most: int) -> bytes | None:
     """The body; None if it is too large. A client that goes away in the middle has sent nothing."""
     body = bytearray()
     while True:
@@ -185,7 +190,7 @@ async def _whole(receive: Receive) -> bytes | None:
         if message["type"] != "http.request":
             return b""
         body += message.get("body", b"")
-        if len(body) > LARGEST_BODY:
+        if len(body) > most:
             return None
         if not message.get("more_body"):
             return bytes(body)

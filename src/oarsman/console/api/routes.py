@@ -119,7 +119,8 @@ def _arguments(operation: Operation, given: dict[str, Any]) -> Arguments:
 def _plain(operation: Operation) -> Callable[..., Awaitable[Any]]:
     async def answer(*, context: RequestContext, response: Response | None = None, **given: Any) -> Any:
         arguments = _arguments(operation, given)
-        found = await getattr(context.service, operation.name)(**arguments)
+        async with context.turn():
+            found = await getattr(context.service, operation.name)(**arguments)
         if operation.noted:
             await context.note(operation.noted, operation.about.format(answer=found, **arguments))
         if response is not None:
@@ -167,7 +168,9 @@ async def _download_log(context: RequestContext, key: str, only: LogFilter) -> R
     await context.service.job(key)
     name = key.partition("/")[2]
     headers = {"Content-Disposition": f'attachment; filename="{name}.log"'}
-    lines = context.service.download_log(key, only)
+    context.console.streams.refuse_too_many(context.caller.counted_as)  # while nothing is sent yet
+    lines = context.while_it_holds(context.service.download_log(key, only))
+    lines = context.console.streams.of_log(lines, context.caller.counted_as)
     return StreamingResponse(lines, media_type="text/plain; charset=utf-8", headers=headers)
 
 
@@ -221,7 +224,8 @@ async def get_results(
     ],
 ) -> Response:
     """A row per point, for a spreadsheet."""
-    view = await context.service.sweep(f"{namespace}/{name}")
+    async with context.turn():
+        view = await context.service.sweep(f"{namespace}/{name}")
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
     return Response(sweeps.csv_text(view), media_type="text/csv", headers=headers)
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple
@@ -34,7 +34,7 @@ from oarsman.text.sentence import Text
 
 log = logging.getLogger("oarsman.console")
 HEARTBEAT_SECONDS = 15.0
-_ASKED_EVERY_SECONDS = HEARTBEAT_SECONDS  # whether what the client showed is still good
+ASKED_EVERY_SECONDS = 1.0  # whether what the client showed is still good; in a silence, with its heartbeat
 MEDIA_TYPE = "text/event-stream"
 STILL_HERE: Final = b": still here\n\n"
 END: Final = b"event: end\ndata: {}\n\n"
@@ -44,6 +44,7 @@ _LINES_AT_ONCE = 1000  # that somebody who catches up reads at a time
 _AHEAD = 32  # pages kept for one who is slow; older ones they read themselves
 _MOST_FOLLOWED = 512  # logs read at the same time: each has files open
 _MOST_OF_ONE = 64  # for one person, or one address
+_ANSWERED_AT_ONCE, _MOST_ASKED = 4, 256  # for one person
 
 Events = AsyncGenerator[bytes, None]  # blocks of whole events
 
@@ -65,13 +66,16 @@ class Streams:
     def __len__(self) -> int:
         return len(self._open)
 
-    async def of_log(self, events: Events, who: Collection[str]) -> Events:
-        """`who`: those of whose share it is, whatever backend it comes from."""
+    def refuse_too_many(self, who: Collection[str]) -> None:
         if any(self._logs[each] >= _MOST_OF_ONE for each in who):
             raise RetryableError(
                 Text("you follow {count} logs already, as many as one may at the same time", count=_MOST_OF_ONE),
                 hint=Text("end some of them, or try again later"),
             )
+
+    async def of_log(self, events: Events, who: Collection[str]) -> Events:
+        """`who`: those of whose share it is, whatever backend it comes from."""
+        self.refuse_too_many(who)
         self._logs.update(who)
         try:
             async with aclosing(events):
@@ -91,6 +95,27 @@ class Streams:
         self.stopping = True
         for work in self._open:
             work.cancel()
+
+
+class Turns:
+    """What people ask is answered a few at a time of each, so that nobody waits for all that somebody else asked."""
+
+    def __init__(self) -> None:
+        self._asked: Counter[str] = Counter()
+        self._gates: dict[str, asyncio.Semaphore] = {}
+
+    @asynccontextmanager
+    async def of(self, who: str) -> AsyncIterator[None]:
+        if self._asked[who] >= _MOST_ASKED:
+            raise RetryableError(Text("you ask for too much at the same time"), hint=Text("try again later"))
+        self._asked[who] += 1
+        try:
+            async with self._gates.setdefault(who, asyncio.Semaphore(_ANSWERED_AT_ONCE)):
+                yield
+        finally:
+            self._asked -= Counter([who])  # who asks nothing is forgotten
+            if who not in self._asked:
+                del self._gates[who]
 
 
 class EventStream(Response):
@@ -117,7 +142,7 @@ class EventStream(Response):
                 checked = asyncio.get_running_loop().time()
                 async for block in events:
                     now = asyncio.get_running_loop().time()
-                    if block is STILL_HERE or now - checked >= _ASKED_EVERY_SECONDS:  # also where there is no silence
+                    if block is STILL_HERE or now - checked >= ASKED_EVERY_SECONDS:  # also where there is no silence
                         if not await asyncio.to_thread(self._still_holds):
                             return
                         checked = now

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
@@ -22,14 +23,19 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from oarsman.console.api import problems
-from oarsman.console.security.gate import Caller, Gate
-from oarsman.errors import ForbiddenError, OarsmanError, UnauthenticatedError
+from oarsman.console.security.gate import Caller, Gate, address
+from oarsman.console.security.throttle import network
+from oarsman.errors import ForbiddenError, OarsmanError, RetryableError, UnauthenticatedError
 from oarsman.text.sentence import Text
 
 _PATH = "/_nicegui_ws"
 _ASKED_EVERY_SECONDS = 1.0  # whether sessions are still good
 _NO_PAGE = "Implicit handshake failed"  # at this word, the framework's script asks for the page anew
 _ENDED = {"code": "oarsman.ended()"}  # of pages.js: asks for the page anew
+_MOST_CONNECTIONS, _MOST_UNSEEN = 1000, 200  # of one address: of pages, and pages that no connection came to
+_AT_ONCE, _A_SECOND = 500.0, 50.0  # things said on a page; typing and clicking are a tenth of it
+_NAMES, _LONGEST = ("tab_id", "old_tab_id", "document_id"), 100  # that the framework keeps, whatever they are
+_TAB_LASTS_SECONDS = 60.0  # what it keeps of a tab, where no page of ours puts anything; by itself for thirty days
 Handler = Callable[..., Any]
 
 
@@ -40,13 +46,16 @@ class LiveConnections:
         self._gate = gate
         self._openers: WeakKeyDictionary[Client, Caller] = WeakKeyDictionary()
         self._pages: dict[str, Client] = {}  # by the connection that is at it
+        self._budgets: WeakKeyDictionary[Client, tuple[float, float]] = WeakKeyDictionary()
         core.sio.eio.cors_allowed_origins = []  # no other origin may read an answer
+        core.app.storage.max_tab_storage_age = _TAB_LASTS_SECONDS
         handlers = core.sio.handlers["/"]
         for event, handler in handlers.items():
             handlers[event] = {
                 "connect": self._connected,
                 "handshake": self._shaken,
                 "disconnect": self._disconnected,
+                "log": _unheard,
             }.get(event, self._heard)(handler)
 
     def belongs(self, page: Client, caller: Caller) -> None:
@@ -60,13 +69,15 @@ class LiveConnections:
             if scope["type"] in ("http", "websocket") and scope["path"].startswith(_PATH):
                 try:
                     self._refuse_others(HTTPConnection(scope))
-                except ForbiddenError as error:
+                except OarsmanError as error:
                     if scope["type"] == "http":
                         await problems.answer_error(error)(scope, receive, send)
                     else:
                         await receive()
                         await send({"type": "websocket.close", "code": 1008})
                     return
+            elif scope["type"] == "http" and not scope["path"].startswith("/_nicegui"):
+                _make_room(HTTPConnection(scope))
             await app(scope, receive, send)
 
         return answer
@@ -74,16 +85,21 @@ class LiveConnections:
     def _refuse_others(self, request: HTTPConnection) -> None:
         self._gate.refuse_others_connections(request)
         began = core.sio.environ.get(request.query_params.get("sid", ""))
-        if began is not None and self._shown(began) != self._gate.shown(request):
+        if began is None:
+            _refuse_too_many(request)
+        elif self._shown(began) != self._gate.shown(request):
             raise ForbiddenError(Text("this connection was begun by somebody else"))
 
     def _shown(self, environ: dict[str, Any]) -> bytes:
         return self._gate.shown(HTTPConnection(environ["asgi.scope"]))
 
     # -- who gets at which page ----------------------------------------------------------------------
-    async def _admitted(self, sid: str, environ: dict[str, Any], page: object) -> bool:
+    async def _admitted(self, sid: str, environ: dict[str, Any], asked: Mapping[str, Any]) -> bool:
+        page, names = asked.get("client_id"), (asked.get(name) or "" for name in _NAMES)
         client = Client.instances.get(page) if isinstance(page, str) else None
         if client is None or sid in self._pages or self._shown(environ) != self._gate.shown(client.request):
+            return False
+        if not all(isinstance(name, str) and len(name) <= _LONGEST for name in names):
             return False
         opener = self._openers.get(client)
         if opener is not None and not await self._holds(opener):
@@ -99,7 +115,7 @@ class LiveConnections:
         async def connect(sid: str, environ: dict[str, Any], _: object = None) -> None:
             asked = {name: values[0] for name, values in parse_qs(environ.get("QUERY_STRING", "")).items()}
             if asked.get("implicit_handshake") == "true":
-                if not await self._admitted(sid, environ, asked.get("client_id")):
+                if not await self._admitted(sid, environ, asked):
                     raise Refused(_NO_PAGE)
                 with suppress(KeyError, ValueError):  # an incomplete question
                     await handler(sid, environ)
@@ -113,7 +129,7 @@ class LiveConnections:
         async def handshake(sid: str, asked: object = None, *_: object) -> bool:
             if not isinstance(asked, dict):
                 return False
-            if not await self._admitted(sid, core.sio.get_environ(sid), asked.get("client_id")):
+            if not await self._admitted(sid, core.sio.get_environ(sid), asked):
                 return False
             done = False
             with suppress(KeyError, TypeError, ValueError):
@@ -133,11 +149,23 @@ class LiveConnections:
             page = self._pages.get(sid)
             if page is None or not isinstance(said, dict) or said.get("client_id") != page.id:
                 return None
-            with suppress(KeyError, TypeError):
+            if self._is_flooded(page):
+                self._pages.pop(sid, None)
+                background_tasks.create(core.sio.disconnect(sid), name="a page that says too much")
+                return None
+            with suppress(KeyError, TypeError, ValueError):
                 return handler(sid, said)
             return None
 
         return heard
+
+    def _is_flooded(self, page: Client) -> bool:
+        """Whether more is said there than anybody does with a page: each thing said may be work for a thread."""
+        now = time.monotonic()
+        left, then = self._budgets.get(page, (_AT_ONCE, now))
+        left = min(_AT_ONCE, left + (now - then) * _A_SECOND) - 1
+        self._budgets[page] = left, now
+        return left < 0
 
     def _disconnected(self, handler: Handler) -> Handler:
         def disconnect(sid: str, *_: object) -> Any:
@@ -166,3 +194,25 @@ class LiveConnections:
                 self._pages.pop(sid, None)  # from now on it is not listened to
                 await core.sio.emit("run_javascript", _ENDED, to=sid)
                 await core.sio.disconnect(sid)
+
+
+def _refuse_too_many(request: HTTPConnection) -> None:
+    """What is kept of a connection by polling stays for a while, though nobody comes back to it."""
+    here = network(address(request))
+    begun = (HTTPConnection(environ["asgi.scope"]) for environ in core.sio.environ.values())
+    if sum(network(address(one)) == here for one in begun) >= _MOST_CONNECTIONS:
+        raise RetryableError(Text("there are too many connections from this address already"))
+
+
+def _make_room(request: HTTPConnection) -> None:
+    """For another page: those that no connection comes to are kept for a minute."""
+    here = network(address(request))
+    unseen = [page for page in Client.instances.values() if not (page.has_socket_connection or page._delete_tasks)]
+    of_one = [page for page in unseen if network(page.ip) == here]
+    for page in of_one[: max(0, len(of_one) - _MOST_UNSEEN)]:
+        page.delete()
+
+
+def _unheard(_: Handler) -> Handler:
+    """The log of the server is no place for browsers to write to."""
+    return lambda *_: None

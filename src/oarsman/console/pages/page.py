@@ -62,8 +62,9 @@ class PageContext(RequestContext):
         A page stays open for days. Whoever is no longer who opened it is not answered: what they began ends here, and
         the page is asked for anew, which leads to the login page or shows what their new role may see.
         """
-        if await asyncio.to_thread(self.still_holds):
-            return await question(*args, **kwargs)
+        async with self.turn():
+            if await asyncio.to_thread(self.still_holds):
+                return await question(*args, **kwargs)
         if not self.client.is_deleted:
             with self.client:
                 ui.navigate.reload()
@@ -251,7 +252,7 @@ def _language(say: Words) -> None:
 
 def _theme(say: Words) -> None:
     dark = ui.dark_mode()
-    ui.on("oarsman-theme", lambda event: dark.set_value({"dark": True, "light": False}.get(event.args)))
+    ui.on("oarsman-theme", lambda event: dark.set_value({"dark": True, "light": False}.get(str(event.args))))
     button = ui.button(icon="contrast").props(f'flat dense round aria-label="{say("Light or dark")}"')
     button.classes("oarsman-quiet").on("click", js_handler=f"() => oarsman.switchTheme('{_THEME}')")
     ui.run_javascript(f"emitEvent('oarsman-theme', localStorage.getItem('{_THEME}') || '')")

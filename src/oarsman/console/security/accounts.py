@@ -7,6 +7,7 @@ import re
 import secrets
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -26,6 +27,7 @@ TOO_MANY = Text("too many logins at the same time")
 LENGTH = Text("a password has {least} to {most} characters", least=SHORTEST, most=LONGEST)
 _AT_ONCE = max(1, min(4, (os.cpu_count() or 1) // 2))  # each takes 64 MiB and a core
 _WAITING, _WAITING_KNOWN = 16, 8
+_OF_ONE = 2  # of those places, for one account: with the right password it may come as often as it likes
 
 
 class Passwords:
@@ -40,24 +42,26 @@ class Passwords:
         self._working = threading.Semaphore(_AT_ONCE)
         self._room = threading.Semaphore(_AT_ONCE + _WAITING)
         self._room_of_known = threading.Semaphore(_WAITING_KNOWN)
+        self._inside: Counter[str] = Counter()  # of those who are known, by account
+        self._lock = threading.Lock()
 
     @cached_property
     def _of_nobody(self) -> str:
         return self._hasher.hash(secrets.token_urlsafe())
 
-    def hash(self, password: str) -> str:
-        with self._turn(self._room_of_known):  # of those who are in
+    def hash(self, password: str, *, known: str = "") -> str:
+        with self._turn(self._room_of_known, known):  # of those who are in
             return self._hasher.hash(password.encode("utf-8", "surrogatepass"))
 
-    def fits(self, stored: str | None, password: str, *, known: bool = False) -> bool:
+    def fits(self, stored: str | None, password: str, *, known: str = "") -> bool:
         """None: there is no such account, which takes as long to find out as a wrong password.
 
-        `known`: it was entered from there before, so there is room that strangers cannot fill.
+        `known`: the account that was entered from there before, so there is room that strangers cannot fill.
         """
         from argon2.exceptions import InvalidHashError, VerificationError
 
         of_nobody = self._of_nobody  # made by whichever login comes first, known name or not
-        with self._turn(self._room_of_known if known else self._room):
+        with self._turn(self._room_of_known if known else self._room, known):
             try:
                 self._hasher.verify(stored or of_nobody, password.encode("utf-8", "surrogatepass"))
             except (VerificationError, InvalidHashError):
@@ -68,15 +72,19 @@ class Passwords:
         return self._hasher.check_needs_rehash(stored)
 
     @contextmanager
-    def _turn(self, room: threading.Semaphore) -> Iterator[None]:
+    def _turn(self, room: threading.Semaphore, known: str) -> Iterator[None]:
         """A flood of logins takes neither all memory nor every thread of the server."""
-        if not room.acquire(blocking=False):
-            raise ThrottledError(TOO_MANY, retry_after=1.0)
+        with self._lock:
+            if (known and self._inside[known] >= _OF_ONE) or not room.acquire(blocking=False):
+                raise ThrottledError(TOO_MANY, retry_after=1.0)
+            self._inside[known] += 1
         try:
             with self._working:
                 yield
         finally:
             room.release()
+            with self._lock:
+                self._inside -= Counter([known])
 
 
 T = TypeVar("T")
@@ -102,7 +110,7 @@ class Accounts(Kept):
     def enabled(self) -> int:
         return int(self._database.rows("SELECT count(*) FROM accounts WHERE disabled = 0")[0][0])
 
-    def hash(self, password: str) -> str:
+    def hash(self, password: str, *, of: str = "") -> str:
         """A new password as it is kept. It takes its time: not for within a transaction, where all others wait."""
         if not SHORTEST <= len(password) <= LONGEST:
             raise UsageError(
@@ -110,7 +118,7 @@ class Accounts(Kept):
                 field="password",
                 hint=Text("three or four words that do not belong together are hard to guess and easy to remember"),
             )
-        return self._passwords().hash(password)
+        return self._passwords().hash(password, known=of.casefold())
 
     def add(self, name: str, role: Role, hashed_password: str) -> Account:
         if not _NAME.fullmatch(name):
@@ -161,7 +169,8 @@ class Accounts(Kept):
         """
         row = self._find(name)
         passwords = self._passwords()
-        if not passwords.fits(row["password"] if row else None, password, known=known) or row is None:
+        of = name.casefold() if known else ""
+        if not passwords.fits(row["password"] if row else None, password, known=of) or row is None:
             return None
         stored = passwords.hash(password) if passwords.is_outdated(row["password"]) else row["password"]
         with self._database.transaction() as db:

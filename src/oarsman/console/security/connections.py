@@ -60,6 +60,11 @@ class Connection(AutoHTTPProtocol):  # type: ignore[valid-type,misc]
         else:
             super().data_received(data)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Trailers, of any number, would be added to the headers, when it was decided what the request may."""
+        if "method" not in self.scope:
+            super().on_header(name, value)
+
 
 def _address(connection: Any) -> str:
     """Of IPv6 the network: whoever has one address has all of it."""

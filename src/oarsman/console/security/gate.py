@@ -229,7 +229,7 @@ class Gate:
         if self._with_password(request, caller.account, current, lambda account: account.name) is None:
             self.store.audit.note(caller.account, caller.address, "change password", outcome="refused")
             raise ForbiddenError(NOT_THE_PASSWORD, field="current")
-        password = self.store.accounts.hash(new)
+        password = self.store.accounts.hash(new, of=caller.account)
         with self.store.together():
             self.store.accounts.change(caller.account, hashed_password=password)
             self.store.audit.note(caller.account, caller.address, "change password")

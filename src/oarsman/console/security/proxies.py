@@ -9,7 +9,8 @@ server was started (--trusted-proxy), and from nobody else:
 - `X-Forwarded-Proto`: https, if every one of them says so.
 
 `Forwarded` (RFC 7239) is not read: of two headers that say the same, a client can send the one that its proxy leaves
-alone. Nor is `X-Forwarded-Host`: a proxy hands on `Host` as it was.
+alone. Nor is `X-Forwarded-Host`: a proxy hands on `Host` as it was. `X-Forwarded-Prefix` is taken away: the framework
+of the pages would put it in front of wherever it redirects to.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from oarsman.console.settings import Network, Site
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _FORM = re.compile(r"\[(.*)\](?::[0-9]+)?|([^:]*):[0-9]+")  # [2001:db8::7]:4711, [2001:db8::7], 192.0.2.7:4711
+_PREFIX = b"x-forwarded-prefix"
 _ENCRYPTED = {"http": "https", "ws": "wss"}
 
 
@@ -32,13 +34,14 @@ def seen_through(scope: Scope, site: Site) -> Scope:
     """The request as it was sent to the proxy: with the client's address, and the scheme that the client used."""
     client, scheme = scope.get("client"), scope.get("scheme", "http")
     if client and is_proxy(site, client[0]):
-        headers = Headers(scope=scope)
-        found = _client(_listed(headers, "x-forwarded-for"), site.trusted_proxies)
-        protocols = _listed(headers, "x-forwarded-proto")
+        said = Headers(scope=scope)
+        found = _client(_listed(said, "x-forwarded-for"), site.trusted_proxies)
+        protocols = _listed(said, "x-forwarded-proto")
         client = (str(found), 0) if found is not None else client
         if protocols and all(protocol.lower() == "https" for protocol in protocols):
             scheme = _ENCRYPTED.get(scheme, scheme)
-    return {**scope, "client": client, "scheme": scheme}
+    headers = [(name, value) for name, value in scope["headers"] if name != _PREFIX]
+    return {**scope, "client": client, "scheme": scheme, "headers": headers}
 
 
 def _listed(headers: Headers, name: str) -> list[str]:

@@ -36,6 +36,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from oarsman.backoff import Backoff
 from oarsman.errors import ThrottledError
@@ -182,6 +183,7 @@ class Throttle:
         return sum(table.size for table in tables) + sum(1 + len(places) for places in self._entered.values())
 
 
+@lru_cache(4096)  # all connections are asked for it whenever there is another one
 def network(address: str) -> str:
     """The part of an address that is dear: whoever has one of IPv6 has at least 2^64 of them."""
     try:

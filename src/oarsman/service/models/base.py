@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import GenericAlias
 from typing import Annotated, Any, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, WrapValidator, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WrapValidator, create_model
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from oarsman.job.state import Described, described
 from oarsman.text.sentence import Text
@@ -22,6 +23,21 @@ def _kept(value: Any, validate: Callable[[Any], str]) -> str:
 
 # A string to programs. In this process it stays what it was made of, and pages say it in the reader's language.
 Sentence = Annotated[str, WrapValidator(_kept)]
+
+
+def few(most: int, *kinds: type) -> BeforeValidator:
+    """Of what is sent: at most so many items, each of these kinds. By itself each of a hundred thousand would be a
+    mistake of its own, or four, which takes the event loop a minute to tell."""
+
+    def check(value: Any) -> Any:
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        if len(items) > most:
+            raise PydanticCustomError("too_many", "there are more than {most} items", {"most": most})
+        if not all(isinstance(item, kinds) for item in items):
+            raise PydanticCustomError("kind", "there is an item of another kind")
+        return value
+
+    return BeforeValidator(check)
 
 
 class Value(BaseModel):

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from oarsman.engines.contract import UsageSample
 from oarsman.job import state
-from oarsman.service.models.base import Label, Name, Sentence, Value, derived
+from oarsman.service.models.base import Label, Name, Sentence, Value, derived, few
 
 
 class JobSummary(Value):
@@ -136,7 +136,7 @@ class Create(Value):
     manifest: Annotated[str | None, Field(max_length=1 << 18)] = None
     document: Mapping[str, Any] | None = None
     folder: str | None = None  # where it runs, on engines that use the server's machine
-    environment: Mapping[str, str] = Field(default_factory=dict)
+    environment: Annotated[Mapping[str, str], few(10_000, str)] = Field(default_factory=dict)
     replace: bool = False  # an ended job of the same name is deleted first
 
 
@@ -240,6 +240,8 @@ class Progress(Value):
 
 
 Parameter = str | int | float | bool
+_PLAIN = (str, int, float)  # True is one of them
+_MOST_NAMES, _MOST_VALUES = 100, 10_000
 
 
 class SweepSpec(Value):
@@ -248,8 +250,12 @@ class SweepSpec(Value):
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$", max_length=40)]
     namespace: Label | None = None
     manifest: Annotated[str, Field(max_length=100_000)]
-    grid: Mapping[str, Sequence[Parameter]] = Field(default_factory=dict)
-    points: Sequence[Mapping[str, Parameter]] = ()
+    grid: Annotated[
+        Mapping[str, Annotated[Sequence[Parameter], few(_MOST_VALUES, *_PLAIN)]], few(_MOST_NAMES, list, tuple)
+    ] = Field(default_factory=dict)
+    points: Annotated[
+        Sequence[Annotated[Mapping[str, Parameter], few(_MOST_NAMES, *_PLAIN)]], few(_MOST_VALUES, Mapping)
+    ] = ()
     metric: Annotated[str | None, Field(max_length=500)] = None  # a regular expression; its first group is the number
     retries: Annotated[int, Field(ge=0, le=100)] = 0
     at_once: Annotated[int | None, Field(ge=1, le=10_000)] = None  # None: as many as fit
