@@ -14,6 +14,7 @@ from oarsman.console.security.accounts import Passwords
 from oarsman.console.security.credentials import ClusterTokens
 from oarsman.console.security.store import ConsoleStore
 from oarsman.errors import ThrottledError
+from oarsman.service.models import Role
 
 from .console import PASSWORD, Clock, Console
 
@@ -139,3 +140,24 @@ def test_whoever_knows_a_password_takes_no_more_of_that_room_than_two_places() -
             one.join()
     assert refused == ["vera", "vera"]
     assert passwords.fits(stored, PASSWORD, known="vera")
+
+
+def test_nobody_pushes_out_of_the_log_what_others_did(console: Console, clock: Clock) -> None:
+    """To make a token and revoke it takes milliseconds, and leaves two entries."""
+    vera, ann = console.logged_in("vera", Role.VIEWER), console.logged_in("ann")
+    made = 0
+    while (answer := vera.ask("POST", "/api/v1/tokens", {})).status_code == 201:
+        vera.ask("DELETE", f"/api/v1/tokens/{answer.json()['token']['id']}")
+        made += 1
+    assert (answer.status_code, made) == (429, 500)
+    assert ann.ask("POST", "/api/v1/tokens", {}).status_code == 201
+    clock.move(hours=1)
+    assert vera.ask("POST", "/api/v1/tokens", {}).status_code == 201
+
+
+def test_nobody_comes_in_more_often_than_some_hundred_times_an_hour(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oarsman.console.security.database.OFTEN_AN_HOUR", 3)
+    console.account("vera")
+    assert [console.browser().log_in("vera").status_code for _ in range(4)] == [200, 200, 200, 429]

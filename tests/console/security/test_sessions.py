@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import http.cookies
 import sqlite3
 import threading
 
@@ -227,3 +228,18 @@ def test_the_owner_can_come_in_by_link_where_there_are_accounts_too(console: Con
     viewer.log_in(getpass.getuser())
     assert viewer.get("/api/v1/tokens").json() == []
     assert viewer.ask("DELETE", f"/api/v1/tokens/{made['token']['id']}").status_code == 404
+
+
+def test_long_cookies_and_those_of_others_are_not_unquoted(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes older Pythons seconds, for whoever sends one of backslashes."""
+    real = http.cookies._unquote  # type: ignore[attr-defined]
+
+    def unquoted(value: str) -> str:
+        assert len(value) < 300
+        return str(real(value))
+
+    browser = console.logged_in("ann")
+    monkeypatch.setattr("http.cookies._unquote", unquoted)
+    long = '"' + "\\" * 60_000 + '"'
+    mine = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+    assert browser.me(Cookie=f"other={long}; {mine}; oarsman-1={long}").status_code == 200

@@ -156,11 +156,12 @@ def tokens(caller: TheCaller, gate: TheGate) -> list[models.Token]:
     return gate.store.tokens.all(_whose(caller))
 
 
-@router.post("/tokens", status_code=201, responses=responses(409), tags=["tokens"])
+@router.post("/tokens", status_code=201, responses=responses(409, 429), tags=["tokens"])
 def make_token(wanted: models.NewToken, caller: TheCaller, gate: TheGate) -> models.MadeToken:
     """Make a token for oneself. Its secret is in this answer and nowhere else."""
     require(caller.identity, Action.TOKENS, caller.identity.name)
     _in_person(caller)
+    gate.store.audit.refuse_too_often(caller.identity.name, "make token")
     with gate.store.together():
         token, secret = gate.store.tokens.make(caller.identity.name, caller.account, note=wanted.note, days=wanted.days)
         _note(gate, caller, "make token", token.id)

@@ -21,6 +21,7 @@ from oarsman.errors import UsageError
 from oarsman.service import sweeps, views
 from oarsman.service.contract import Namespace, operations
 from oarsman.service.models import JobQuery, LogFilter, ProblemDetails
+from oarsman.service.models.base import few
 from oarsman.service.operations import ONE_OF, Arguments, Operation
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
@@ -33,6 +34,7 @@ Number = Annotated[int, Query(ge=0, le=10_000_000)]
 LastEvent = Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)]
 
 
+_MOST_FIELDS = 100  # of a body; each that nobody knows is a mistake
 # What a JobQuery and a LogFilter are asked with: parameter -> type and default. Most are called as the fields are.
 _SEVERAL = "May be given more than once."
 _QUERY: dict[str, tuple[Any, Any]] = {
@@ -75,16 +77,17 @@ def _signature(operation: Operation, extra: Mapping[str, tuple[Any, Any]]) -> in
     kinds.update(operation.at)
     found += [(n, _placed(kinds[n], Path), inspect.Parameter.empty) for n in re.findall(r"{(\w+)}", operation.path)]
     if operation.whole_body:
-        found.append((operation.whole_body, Annotated[kinds[operation.whole_body], Body()], inspect.Parameter.empty))
+        kind = kinds[operation.whole_body]
+        found.append((operation.whole_body, Annotated[kind, few(_MOST_FIELDS), Body()], inspect.Parameter.empty))
     if operation.body is not None:
-        found.append(("body", Annotated[operation.body, Body()], inspect.Parameter.empty))
+        found.append(("body", Annotated[operation.body, few(_MOST_FIELDS), Body()], inspect.Parameter.empty))
     plain = [one for one in operation.query if one.annotation not in (JobQuery, LogFilter)]
     found += [(one.name, _placed(one.annotation, Query), one.default) for one in plain]
     asked = {JobQuery: _FILTER if operation.streams else _QUERY, LogFilter: _ONLY}
     several = [asked[one.annotation] for one in operation.query if one.annotation in asked]
     found += [(name, kind, default) for made in (*several, extra) for name, (kind, default) in made.items()]
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Signature([inspect.Parameter(n, kind, annotation=a, default=d) for n, a, d in found])
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Signature([inspect.Parameter(n, by_name, annotation=a, default=d) for n, a, d in found])
 
 
 def _placed(kind: Any, place: Callable[..., Any]) -> Any:

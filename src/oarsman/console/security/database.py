@@ -7,6 +7,7 @@ import os
 import sqlite3
 import threading
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TypeVar
 
-from oarsman.errors import StoreError, UsageError
+from oarsman.errors import StoreError, ThrottledError, UsageError
 from oarsman.service.models import AuditEntry, AuditPage, Value
 from oarsman.store.damage import explained
 from oarsman.text.sentence import Text
@@ -23,6 +24,7 @@ _SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql")  # one per version, ea
 _SCHEMA_VERSION = len(_SCHEMAS)
 KEPT = 100_000  # entries of the audit log; the schema refuses to delete what is younger
 REFUSALS_A_MINUTE = 10  # told one by one: a week of nothing else until all of them are gone
+OFTEN_AN_HOUR = 500  # of one person and kind, of what costs next to nothing to do: four days until all are gone
 _LONGEST = 300
 V = TypeVar("V", bound=Value)
 
@@ -144,7 +146,8 @@ class Kept:
 class Audit(Kept):
     """Entries are only added; the oldest make room for new ones beyond a bound.
 
-    Who is not in can only add refusals, a few in a minute: what was done stays in the log for days, whatever they try.
+    Who is not in can only add refusals, a few in a minute, and who is in their own comings and tokens, some hundreds an
+    hour: what was done stays in the log for days, whatever they try.
     """
 
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
@@ -152,6 +155,18 @@ class Audit(Kept):
         self._lock = threading.Lock()
         self._minute, self._told = now(), 0
         self._untold, self._untold_from = 0, set[str]()
+        self._hour, self._often = now(), Counter[tuple[str, str]]()
+
+    def refuse_too_often(self, who: str, what: str) -> None:
+        """Before it is done. Otherwise whoever may log in could push out what others did, in minutes."""
+        with self._lock:
+            if self._now() - self._hour >= timedelta(hours=1):
+                self._hour, self._often = self._now(), Counter()
+            if self._often[who, what] >= OFTEN_AN_HOUR:
+                raise ThrottledError(
+                    Text("this was done too often"), retry_after=3600.0, hint=Text("try again in an hour")
+                )
+            self._often[who, what] += 1
 
     def refused(self, who: str, address: str, what: str, about: str = "") -> None:
         """To somebody who is not in. Those beyond the first few of a minute are one entry, before the next one."""

@@ -195,6 +195,7 @@ class Gate:
         where = address(request)
 
         def enter(account: Account) -> tuple[Identity, str]:
+            self.store.audit.refuse_too_often(account.name, "login")
             secret = self._fresh_session(request, account.name, account.name)
             self.store.audit.note(account.name, where, "login")
             return Identity(name=account.name, role=account.role), secret
@@ -245,6 +246,7 @@ class Gate:
         if known is None:
             self.store.audit.refused("", where, "login", "with a token of the cluster")
             raise UnauthenticatedError(TOKEN_REFUSED, hint=HOW_TO_GET_A_TOKEN)
+        self.store.audit.refuse_too_often(known.name, "login")
         with self.store.together():
             self._end_session_before(request)
             self.store.audit.note(known.name, where, "login", "with a token of the cluster")

@@ -33,7 +33,7 @@ def few(most: int, *kinds: type) -> BeforeValidator:
         items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         if len(items) > most:
             raise PydanticCustomError("too_many", "there are more than {most} items", {"most": most})
-        if not all(isinstance(item, kinds) for item in items):
+        if kinds and not all(isinstance(item, kinds) for item in items):
             raise PydanticCustomError("kind", "there is an item of another kind")
         return value
 
