@@ -292,7 +292,9 @@ def settings(
             conditions = [{"type": names.CREATED, "status": "True"}, {"type": names.SUCCEEDED, "status": "True"}]
             store.write_status(job.uid, {"conditions": conditions}, finished=True, now=datetime.now(UTC))
     store.close()
-    yield ConsoleSettings(port=0, engine=request.param, hosts=str(tmp_path / "hosts.yaml"), paths=paths)
+    (tmp_path / "work").mkdir(mode=0o700)
+    hosts = str(tmp_path / "hosts.yaml")
+    yield ConsoleSettings(port=0, engine=request.param, hosts=hosts, folder=tmp_path / "work", paths=paths)
     capacity.gpus.cache_clear()
 
 
