@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -73,7 +74,13 @@ def test_whatever_is_killed_every_job_ends_right_once_and_leaves_nothing(
 
 
 def kill_the_leader(release: Release) -> None:
-    release.kill(release.until_led())
+    def killed() -> bool:
+        with suppress(ProcessLookupError):  # it was killed a moment ago, and its lease has not ended yet
+            release.kill(release.until_led())
+            return True
+        return False
+
+    until(killed, "the leader to be killed")
 
 
 def kill_and_start(cluster: Cluster, name: str) -> None:
