@@ -87,14 +87,14 @@ def test_values_that_grow_without_end_stay_as_they_are_written() -> None:
 
 
 def test_a_placement_that_is_uneven_takes_as_long_as_it_has_ranks() -> None:
-    hosts = [f"w{n}" for n in range(20_000)]
+    hosts = [f"w{n}" for n in range(40_000)]
     line = launch.parse(["mpirun", "--map-by", "node", "--host", ",".join(["w0:50000", *hosts[1:]]), "x"])
     assert line is not None
     began = time.process_time()
     placed = launch.expected_placement(line, hosts, 50_000)
     assert placed is not None
-    assert (len(placed), placed[:2], placed[-1]) == (69_999, ("w0", "w1"), "w0")
-    assert time.process_time() - began < LONG
+    assert (len(placed), placed[:2], placed[-1]) == (89_999, ("w0", "w1"), "w0")
+    assert time.process_time() - began < LONG / 4  # as many times as there are hosts it would be a minute
 
 
 def test_words_of_variables_do_not_multiply_without_end() -> None:
