@@ -33,11 +33,14 @@ def test_proxies_and_names_reach_the_server(started: list[ConsoleSettings]) -> N
     assert site.address == "https://jobs.example"
 
 
-@pytest.mark.parametrize(("more", "told"), [([], True), (["--trusted-proxy=10.0.0.1"], False)])
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [(["--insecure"], True), (["--insecure", "--trusted-proxy=10.0.0.1"], False), ([], False)],  # refused elsewhere
+)
 def test_whoever_opens_it_to_others_without_tls_is_told_what_that_means(
     started: list[ConsoleSettings], more: list[str], told: bool
 ) -> None:
-    answer = serve("--host=0.0.0.0", "--insecure", *more)
+    answer = serve("--host=0.0.0.0", *more)
     assert answer.exit_code == 0, answer.output
     assert ("--insecure without --trusted-proxy" in answer.output) is told
     assert len(started) == 1

@@ -246,7 +246,7 @@ def remarks(asked: ConsoleSettings) -> list[str]:
     others = asked.others
     why = others.refusal() if others is not None else None
     unkept: list[str] = [Text("accounts cannot run jobs here: {why}", why=why)] if why is not None else []
-    if asked.cert is not None or asked.trusted_proxies:
+    if asked.cert is not None or asked.trusted_proxies or not asked.insecure:
         return unkept
     return [
         *unkept,

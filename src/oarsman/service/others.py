@@ -72,7 +72,7 @@ def _checked(user: str) -> pwd.struct_passwd:
     except KeyError:
         raise UsageError(Text("there is no user {name} on this machine", name=user), field="--run-as") from None
     if found.pw_uid == 0:
-        raise UsageError(Text("{name} is root, which is no user to keep anybody apart", name=user), field="--run-as")
+        raise UsageError(Text("{name} is root, whose jobs nothing can be kept from", name=user), field="--run-as")
     return found
 
 
@@ -107,7 +107,8 @@ class Others:
             return None
         if os.geteuid() == 0:
             return Text(
-                "the server is root's, whose jobs nothing keeps apart: start it as another user, or with --run-as"
+                "the server runs as root, from whose jobs nothing can be kept: start it as another user, or with "
+                "--run-as"
             )
         if Path(os.path.expanduser("~")).resolve().is_relative_to(self.folder.resolve()):
             return Text(

@@ -80,6 +80,15 @@ def test_a_job_of_somebody_else_is_not_there(ask: Asking, what: str) -> None:
         assert ask("GET", f"/jobs/default/pi{what}", by="vera").status_code == 200
 
 
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_name_that_somebody_else_has_is_taken_and_nobody_is_told_to_delete_that_job(
+    ask: Asking, replace: bool
+) -> None:
+    ask.jobs.add(status=SUCCEEDED)
+    answer = ask("POST", "/jobs", by="bob", json={"document": a_document("pi"), "replace": replace})
+    assert (answer.status_code, answer.json()["hint"]) == (409, "give this one another name")
+
+
 def test_whoever_may_only_look_sees_no_secrets_in_a_job(ask: Asking) -> None:
     document = a_document()
     launcher = document["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]

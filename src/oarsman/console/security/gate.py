@@ -32,6 +32,7 @@ NO_PASSWORD = Text("only somebody who logged in with a password can change it")
 TOKEN_REFUSED = Text("the cluster does not accept this token")
 NOBODY = Text("nobody is logged in")
 STRANGE_PAGE = Text("this request does not come from a page of this server")
+FOR_PROGRAMS = Text("programs had better use an API token")
 _READING = ("GET", "HEAD", "OPTIONS")
 _LONGEST_SECRET = 200
 
@@ -165,12 +166,9 @@ class Gate:
             or (origin_needed and origin is None and (is_socket or fetched_from is None))
         )
         if foreign:
-            raise ForbiddenError(STRANGE_PAGE)
+            raise ForbiddenError(STRANGE_PAGE, hint=FOR_PROGRAMS)
         if not is_socket and request.headers.get(HEADER) != "1":
-            raise ForbiddenError(
-                Text("the header {header}: 1 is missing", header=HEADER),
-                hint=Text("programs had better use an API token"),
-            )
+            raise ForbiddenError(Text("the header {header}: 1 is missing", header=HEADER), hint=FOR_PROGRAMS)
 
     def refuse_others_connections(self, request: HTTPConnection) -> None:
         """Of those that keep a page up to date, however they are made: not every such request has an Origin, but then
