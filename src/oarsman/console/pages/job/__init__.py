@@ -176,7 +176,7 @@ class JobPage(Page):
         """The buttons are drawn anew only if they are others: a click on one that is just being replaced is lost."""
         with ui.row().classes("items-center w-full"):
             ui.label(self.job.summary.name).classes("text-h5 oarsman-title")
-            self.state = Part(ui.element("div"), lambda _: badge(self.say, self.job.summary.state))
+            self.state = Part(ui.row(), lambda _: badge(self.say, self.job.summary.state))
             self.lasted = note(self._lasted())
             ui.space()
             self.buttons = Part(ui.row().classes("items-center"), lambda _: self.actions.buttons())
