@@ -424,8 +424,8 @@ def test_root_keeps_nobody_apart_and_says_so() -> None:
         with server.person("ann") as ann:
             answer = ann.submit(a_job("as-root", ["mpirun", "-n", "1", "id"]))
             built = ann.client.put("/api/v1/environments/hers", json={"name": "hers", "requirements": ""})
-        assert (answer.status_code, "the server is root's" in answer.text) == (403, True)
-        assert (built.status_code, "the server is root's" in built.text) == (403, True)
+        assert (answer.status_code, "the server runs as root" in answer.text) == (403, True)
+        assert (built.status_code, "the server runs as root" in built.text) == (403, True)
 
 
 def test_a_job_is_run_again_with_the_rights_of_its_owner_whoever_asks(server: Shared) -> None:
