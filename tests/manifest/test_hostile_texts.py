@@ -32,17 +32,18 @@ HOSTILE = {
     "a field again and again": "a: 1\n" * (LETTERS // 5),
     "the same on one line": "{" + "a: 1, " * (LETTERS // 6) + "}",
     "fields that nobody knows": HEAD + "".join(f"k{n}: 1\n" for n in range(LETTERS // 10)),
-    "annotations that nobody knows": HEAD + "spec: {}\nmetadata: {annotations: {"
-    + ", ".join(f"oarsman.dev/a{n}: b" for n in range(LETTERS // 22)) + "}}",
+    "annotations that nobody knows": HEAD
+    + "spec: {}\nmetadata: {annotations: {"
+    + ", ".join(f"oarsman.dev/a{n}: b" for n in range(LETTERS // 22))
+    + "}}",
     "documents": "---\na: 1\n" * (LETTERS // 9),
     "items of a list": "kind: List\nitems:\n" + "- {}\n" * (LETTERS // 5),
     "containers of one name": a_job("command: [x]}, " + "{name: l}, " * (LETTERS // 11) + "{name: z,"),
     "mounts of no volume": a_job("volumeMounts: [" + "{name: a, mountPath: /b}, " * (LETTERS // 26) + "],"),
     "brackets": "[" * LETTERS,
     "dashes": "- " * (LETTERS // 2),
-    "aliases of aliases": "a0: &a0 [1]\n" + "".join(
-        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 100)
-    ),
+    "aliases of aliases": "a0: &a0 [1]\n"
+    + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 100)),
     "merges": "a: &a {" + ", ".join(f"k{n}: 1" for n in range(40_000)) + "}\nb:\n" + "  <<: *a\n" * 20_000,
     "a long number": "a: " + "9" * LETTERS,
     "a great quantity": a_job("resources: {limits: {memory: 1e99}},"),
@@ -52,7 +53,7 @@ HOSTILE = {
     "comments of a script": a_job(command=f'sh, -c, "{"#" * (LETTERS // 2)}"'),
     "a script of many commands": a_job(command=f'sh, -c, "{"( " * (LETTERS // 2)}"'),
     "slots": a_job().replace("spec: {mpi", "spec: {slotsPerWorker: 2000000000, mpi"),
-}  # fmt: skip
+}
 
 
 @for_every_row(HOSTILE.items())
