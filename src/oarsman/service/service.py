@@ -200,8 +200,8 @@ class JobService(OutputService, EnvironmentService, SweepService):
     async def create(self, wanted: models.Create) -> models.JobView:
         require(self.identity, Action.CREATE)
         document = await preview.apart(preview.one_document, wanted)
-        theirs = wanted.replace or not may(self.identity, Action.CHANGE)  # a name may be taken by what one cannot see
-        there = await if_there(self._jobs.get(self._key_of(document))) if theirs else None
+        may_be_hidden = not may(self.identity, Action.CHANGE)  # nobody is told to delete a job that they do not see
+        there = await if_there(self._jobs.get(self._key_of(document))) if wanted.replace or may_be_hidden else None
         if there is not None and not may(self.identity, Action.CHANGE, there.owner):
             raise ConflictError(
                 Text("there is a job {key} already", key=there.job.key),

@@ -48,7 +48,9 @@ print(ask(ASK, SEARCH, SESSION, b"user", b"of-the-server", 0))
 """
 
 
-@pytest.mark.skipif(os.uname().machine != "x86_64" or not os.path.exists("/proc/keys"), reason="other numbers of calls")
+@pytest.mark.skipif(
+    os.uname().machine != "x86_64" or not os.path.exists("/proc/keys"), reason="knows the call on x86_64 alone"
+)
 def test_a_program_has_none_of_the_keys_that_the_kernel_holds_for_the_server() -> None:
     before = confine.words(Confinement([], sealed=False))
     words = [sys.executable, "-c", KEYS, *before, sys.executable, "-c", KEYS]

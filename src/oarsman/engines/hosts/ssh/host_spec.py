@@ -88,15 +88,12 @@ class SshHostSpecs(HostSpecs):
 
     # -- the whole -----------------------------------------------------------------------------------------
     def specification(self) -> JobSpec:
-        return (
-            super()
-            .specification()
-            ._replace(
-                transport="ssh",
-                placement={member: host.name for member, host in self.places.items()},
-                addresses={machine: end.address for machine, end in self.networks.ends.items()},
-                cleanup={host.name: self.ssh.argv(host) for host in self.places.values()},
-            )
+        spec = super().specification()
+        return spec._replace(
+            transport="ssh",
+            placement={member: host.name for member, host in self.places.items()},
+            addresses={machine: end.address for machine, end in self.networks.ends.items()},
+            cleanup={host.name: self.ssh.argv(host) for host in self.places.values()},
         )
 
     def _host(self, member: str) -> SshHostSpec:
