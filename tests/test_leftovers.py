@@ -23,9 +23,10 @@ def test_tidy(tmp_path):
     subprocess.run(["sleep", "0"])
     Path(os.environ["BESIDE"], "file of another program").write_text("x")
 """
-# As daemons do: nobody's child, and with its own idea of the environment.
+# As daemons do: nobody's child, and with its own idea of the environment. Who leaves it says its number before the test
+# goes on, and in one write: two that print at once, unbuffered, mix their lines.
 UNTIDY = """
-DAEMON = "import os, time; os.fork() and os._exit(0); print(os.getpid(), flush=True); time.sleep(600)"
+DAEMON = "import os, time; n = os.fork(); n and os._exit(0 * os.write(1, b'%d ' % n)); time.sleep(600)"
 
 @pytest.mark.parametrize("environment", [None, ["OARSMAN_STATE"], ["TMPDIR"]], ids=["all", "state", "tmpdir"])
 def test_daemon(tmp_path, environment):
