@@ -53,7 +53,13 @@ RUN = (
     Question("command", N_("Launch command"), "words", N_("as in a shell; mpirun starts the ranks"), wide=True),
     Question("args", N_("Arguments"), "words", N_("added behind the command"), wide=True),
     Question("working_dir", N_("Working folder")),
-    Question("install", N_("Install commands"), "long", N_("run before the job starts: in every pod on Kubernetes, elsewhere only where the launcher runs"), wide=True),
+    Question(
+        "install",
+        N_("Install commands"),
+        "long",
+        N_("run before the job starts: in every pod on Kubernetes, elsewhere only where the launcher runs"),
+        wide=True,
+    ),
 )
 WORKERS = (
     Question("workers", N_("Number of workers"), "number", least=1),
