@@ -6,6 +6,7 @@
 # make mutation  break the core in 400 small ways and see that a test notices each; about ten minutes
 # make manifests  deploy/oarsman.yaml and what else is made from the chart and the models, anew
 # make screenshots  every page of the console, in both languages and themes, into build/screenshots
+# make pictures  the pictures of the README, into docs/pictures: the recorded terminal and the console
 # make bench  measure the claims   make clean  remove what the set-up and the tools made in this folder
 # make cluster  start the Kubernetes of the tests, leave it running, say what to type next   make cluster-down  remove it
 #
@@ -19,7 +20,7 @@ WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 # Whoever has forbidden it: without bytecode every command of a test compiles anew what it imports, and so does pytest.
 WITH_BYTECODE = PYTHONDONTWRITEBYTECODE=
 
-.PHONY: run test lint audit hashes fmt mutation manifests screenshots bench clean cluster cluster-down
+.PHONY: run test lint audit hashes fmt mutation manifests screenshots pictures bench clean cluster cluster-down
 
 run:
 	@scripts/setup run
@@ -63,6 +64,10 @@ manifests:
 screenshots:
 	@scripts/setup test
 	@$(WITH_VENV) PYTHONPATH=tests python -m tests.browser.screenshots $(ARGS)
+
+pictures:
+	@scripts/setup test
+	@$(WITH_VENV) PYTHONPATH=.:tests python scripts/pictures.py
 
 bench:
 	@scripts/setup run

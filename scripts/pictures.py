@@ -24,12 +24,17 @@ from pathlib import Path
 
 import pyte
 
+from tests.browser.chromium import chromium
+from tests.browser.screenshots import pictures, some_jobs
+from tests.console.api.running import served
+
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "pictures"
 COMMANDS = (
     "oarsman run -n 4 -- python3 -m mpi4py examples/hello/hello.py",
     "oarsman run examples/fails-on-one-rank/fails-on-one-rank.yaml",
 )
+PAGE = "overview"
 COLUMNS, ROWS = 100, 26
 _KEY = 0.03  # seconds between two typed letters
 _READ = 2.5  # seconds to read what a command said
@@ -155,15 +160,33 @@ def svg(shown: list[tuple[float, list[str]]]) -> str:
     )
 
 
-def main() -> int:
-    OUT.mkdir(exist_ok=True)
+def terminal() -> None:
     folder = tempfile.mkdtemp(prefix="oarsman-pictures-")
+    variables = {**os.environ, "XDG_STATE_HOME": folder}
     try:
         (OUT / "terminal.svg").write_text(svg(frames(folder)))
     finally:
-        subprocess.run(["oarsman", "-q", "supervisor", "stop"], env={**os.environ, "XDG_STATE_HOME": folder}, check=False)
+        subprocess.run(["oarsman", "-q", "supervisor", "stop"], env=variables, check=False)
         shutil.rmtree(folder)
-    print(f"==> {OUT / 'terminal.svg'}", file=sys.stderr)
+
+
+def console() -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(Path(folder) / "state") as server,
+        some_jobs(server, Path(folder)),
+        chromium() as browser,
+    ):
+        for language, name in (("en", "console.png"), ("zh", "console.zh-CN.png")):
+            pictures(browser, server, (language, "light", "desk"), {PAGE: OUT / name})
+
+
+def main() -> int:
+    OUT.mkdir(exist_ok=True)
+    terminal()
+    console()
+    for file in sorted(OUT.iterdir()):
+        print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1024} KiB")
     return 0
 
 

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def main() -> None:
         chromium() as browser,
     ):
         for look in LOOKS:
-            _pictures(browser, server, look, wanted)
+            pictures(browser, server, look, {name: OUT / f"{name}-{'-'.join(look)}.png" for name in wanted})
     print(f"{len(list(OUT.glob('*.png')))} pictures in {OUT.relative_to(ROOT)}")
 
 
@@ -120,7 +120,8 @@ def some_jobs(server: Served, folder: Path) -> Iterator[None]:
             oarsman(server, "stop", name, code=None)
 
 
-def _pictures(browser: Browser, server: Served, look: tuple[str, str, str], wanted: list[str]) -> None:
+def pictures(browser: Browser, server: Served, look: tuple[str, str, str], wanted: Mapping[str, Path]) -> None:
+    """Of the pages that are named, each into its file."""
     language, theme, screen = look
     width, height = SCREENS[screen]
     context = browser.new_context(
@@ -131,8 +132,8 @@ def _pictures(browser: Browser, server: Served, look: tuple[str, str, str], want
     page = context.new_page()
     page.set_default_timeout(60_000)
     page.goto(new_link(server))
-    for name in wanted:
-        _picture(page, server, name, OUT / f"{name}-{language}-{theme}-{screen}.png")
+    for name, file in wanted.items():
+        _picture(page, server, name, file)
     context.close()
 
 
