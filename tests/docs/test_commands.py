@@ -178,11 +178,6 @@ def test_a_translation_and_its_original_lead_to_each_other(chinese: str) -> None
     assert f"[English]({original.name})" in (ROOT / chinese).read_text()
 
 
-@pytest.mark.parametrize("chinese", TRANSLATIONS)
-def test_documents_call_a_job_what_the_command_calls_it(chinese: str) -> None:
-    assert "任务" not in (ROOT / chinese).read_text()
-
-
 @pytest.mark.parametrize("document", OF_MANIFESTS)
 def test_the_annotations_of_the_guide_are_those_of_the_program(document: str) -> None:
     from oarsman import names
