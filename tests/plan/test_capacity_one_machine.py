@@ -83,7 +83,7 @@ def test_jobs_of_others_are_counted_and_not_named() -> None:
     assert decision.admission.reason == "needs 4 CPUs, 3 of 8 are free (held by others: 3, default/mine: 2)"
     waiting = [ask("big", 8, minutes=12, owner="eve"), ask("small", 1, owner="ada")]
     reason = admit(waiting, [ask("r", 4, owner="eve")])[1].admission.reason
-    assert reason == "waits behind a job of somebody else, which has waited 12 min"
+    assert reason == "waits behind another user's job, which has waited 12 min"
 
 
 def test_behind_a_long_wait_the_reason_names_it() -> None:

@@ -87,7 +87,7 @@ def test_what_keeps_code_from_a_host_is_said_in_chinese() -> None:
     copying = "code was not copied: {why}"
     theirs = trouble(place, 1, "/tmp/code belongs to somebody else").message
     assert spoken(Text(copying, why=theirs)) == "代码没有复制过去：node2：/tmp/code 属于别人"
-    late = Text("nothing began there within {seconds} seconds", seconds="60")
+    late = Text("no process started there within {seconds} seconds", seconds="60")
     assert spoken(trouble(NODE, -9, late).message) == "node2 (10.0.0.2)：60 秒内那里没有任何东西启动"
     with pytest.raises(RetryableError) as caught:
         parse("Welcome")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 @verb(
     "plan",
     t(
-        "Show what a job would be: hosts, slots, where each rank goes, hostfile, environment, the launch line as "
-        "written and as it would run, and every object that would be made. Nothing is changed."
+        "Show how a job would run: hosts, slots, where each rank goes, hostfile, environment, the launch "
+        "line as written and as it would run, and every object that would be created. Changes nothing."
     ),
     "oarsman plan job.yaml",
     ("oarsman plan -n 6 --workers 3 -- ./solver", t("of a command, without a manifest")),
