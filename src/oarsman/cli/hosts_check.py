@@ -55,7 +55,7 @@ class Shown:
         click.echo(f"{_mark(level)} {lead}{render.shown(text)}")
         if hint and level != "ok" and hint not in self._advised:  # once is enough
             self._advised.add(hint)
-            click.echo(f"  {click.style(t('hint:'), fg='cyan')} {render.shown(of(hint))}")
+            click.echo(f"  {click.style(t('hint: '), fg='cyan')}{render.shown(of(hint))}")
 
 
 def _mark(level: str) -> str:

@@ -95,7 +95,7 @@ def show(step: InstallStep, session: Session) -> None:
     if not session.quiet:
         click.echo(f"{step.object} {words[step.what]}")
         if step.no_image:
-            click.echo(f"  {t('hint:')} {t('--image names an image that the cluster can pull')}")
+            click.echo(f"  {t('hint: ')}{t('--image names an image that the cluster can pull')}")
 
 
 @verb(

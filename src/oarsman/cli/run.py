@@ -139,7 +139,7 @@ def show_failure(shown: ShownJob) -> None:
         if shown.status.cause is not None:
             render.cause_card(shown.status.cause, err=True)
         elif text := render.message(shown.summary):
-            note(f"{t('cause:')} {render.shown(text, sys.stderr)}")
+            note(f"{t('cause: ')}{render.shown(text, sys.stderr)}")
 
 
 def exit_code(shown: ShownJob) -> int:
