@@ -77,6 +77,22 @@ def offenders(table: dict[str, str]) -> list[str]:
     ]
 
 
+def test_messages_that_chinese_documents_quote_are_those_that_readers_see() -> None:
+    """As `Chinese`（`English`）, with … for what is filled in."""
+    quoted = [
+        (f"{page.name}: {chinese}", chinese.split("…"), english.split("…"))
+        for page in DOCUMENTS
+        for chinese, english in re.findall(rf"`([^`\n]*{HAN}[^`\n]*)`（`([^`\n]+)`）", page.read_text("utf-8"))
+    ]
+    said = [(re.sub(r"\{\w+\}", "", text), re.sub(r"\{\w+\}", "", zh)) for text, zh in catalogue("zh").items()]
+
+    def there(parts: list[str], text: str) -> bool:
+        return all(part.strip() in text for part in parts)
+
+    assert len(quoted) > 10
+    assert [name for name, zh, en in quoted if not any(there(zh, b) and there(en, a) for a, b in said)] == []
+
+
 def test_a_term_has_the_word_of_the_glossary() -> None:
     assert offenders(REJECTED) == []
 

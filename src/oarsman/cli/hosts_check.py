@@ -73,7 +73,7 @@ def _together(good: Iterable[Finding]) -> list[tuple[str, str]]:
         steps.setdefault((finding.host, finding.other), []).append(_said(finding))
     others: dict[tuple[str, str], list[str]] = {}
     for (host, other), names in steps.items():
-        others.setdefault((host, ", ".join(names)), []).append(other)
+        others.setdefault((host, t(", ").join(names)), []).append(other)
     return [(f"{host} -> {', '.join(far)}" if any(far) else host, names) for (host, names), far in others.items()]
 
 

@@ -239,7 +239,7 @@ def _show_changes(trust: Trust, changes: Sequence[TrustChange], asked: TrustArgu
     for change in changes:
         cells[change.place].setdefault(_kind(change), []).append(_what(change))
     rows = [
-        [place or t("here"), *(", ".join(found.get(file, [])) for file in files)]
+        [place or t("here"), *(t(", ").join(found.get(file, [])) for file in files)]
         for place, found in cells.items()
         if found
     ]
