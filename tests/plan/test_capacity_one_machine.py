@@ -97,10 +97,10 @@ def test_behind_a_long_wait_the_reason_names_it() -> None:
     [
         (ask("a", gpus=4), "asks for 4 GPUs, the machine has 2"),
         (ask("a", gpus=4, oversubscribe=True), "asks for 4 GPUs, the machine has 2"),
-        (ask("a", 9), "asks for 9 CPUs, the machine has 8; --oversubscribe starts it all the same"),
+        (ask("a", 9), "asks for 9 CPUs, the machine has 8; --oversubscribe starts it anyway"),
         (
             ask("a", memory_gib=17),
-            "asks for 17 GiB of memory, the machine has 16; --oversubscribe starts it all the same",
+            "asks for 17 GiB of memory, the machine has 16; --oversubscribe starts it anyway",
         ),
     ],
 )

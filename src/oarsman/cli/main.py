@@ -29,7 +29,7 @@ PLAIN: dict[str, PlainVerb] = {
         examples=[("oarsman suspend pi", t("make room without losing the job"))],
     ),
     "resume": PlainVerb(
-        said=N_("{name} goes on"),
+        said=N_("{name} is resumed"),
         help=t("Resume suspended jobs. They queue again and start as a new attempt."),
         examples=["oarsman resume pi"],
     ),
