@@ -305,8 +305,7 @@ DENIED = left_out(
             LEFT_OUT,
             ask(workers=8),
             [],
-            "asks for 8 slots, the hosts have 4; --oversubscribe starts it anyway; "
-            "node2 is left out: no route to host",
+            "asks for 8 slots, the hosts have 4; --oversubscribe starts it anyway; node2 is left out: no route to host",
         ),
         (
             LEFT_OUT,
