@@ -88,7 +88,7 @@ def test_what_keeps_code_from_a_host_is_said_in_chinese() -> None:
     theirs = trouble(place, 1, "/tmp/code belongs to somebody else").message
     assert spoken(Text(copying, why=theirs)) == "代码没有复制过去：node2：/tmp/code 属于别人"
     late = Text("no process started there within {seconds} seconds", seconds="60")
-    assert spoken(trouble(NODE, -9, late).message) == "node2 (10.0.0.2)：60 秒内那里没有任何东西启动"
+    assert spoken(trouble(NODE, -9, late).message) == "node2 (10.0.0.2)：60 秒内那里没有进程启动"
     with pytest.raises(RetryableError) as caught:
         parse("Welcome")
     assert in_chinese(caught.value.message) == "主机没有说明自己的情况：它输出了 'Welcome'"

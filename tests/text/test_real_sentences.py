@@ -74,7 +74,7 @@ def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, g
         (
             [ask("big", 8, minutes=12, owner="eve"), ask("a", 1, owner="ada")],
             [ask("b", 4)],
-            "排在别人的一个作业之后，后者已等待 12 分钟",
+            "排在其他用户的作业之后，后者已等待 12 分钟",
         ),
     ],
 )
@@ -317,7 +317,7 @@ def a_document(*command: str, **spec: Any) -> dict[str, Any]:
         ),
         (
             a_document("sleep", "1"),
-            "2 个 Worker × 1 个槽位 = 2 个槽位；看不出该命令会启动 MPI，有多少 rank 由它自己决定",
+            "2 个 Worker × 1 个槽位 = 2 个槽位；看不出该命令会启动 MPI，rank 数未知",
         ),
         (
             a_document(

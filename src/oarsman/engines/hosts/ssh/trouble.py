@@ -110,7 +110,7 @@ def _sentence(kind: str, place: _Endpoint) -> tuple[str, str]:
             return why, Text("accept it with 'oarsman hosts trust', or by '{words}' once", words=place.words)
         case "host-key-changed" if "REVOKED HOST KEY DETECTED" in text:
             why = Text("its host key is marked as revoked")
-            return why, Text("do not connect until its owner has replaced it")
+            return why, Text("do not connect until its owner has given it a new key")
         case "host-key-changed":
             return _key_changed(place)
         case "denied":
