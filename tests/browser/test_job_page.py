@@ -177,6 +177,7 @@ def test_a_job_that_is_run_again_keeps_its_earlier_run_and_shows_it(
     expect(page.get_by_role("dialog")).to_contain_text("What it wrote stays as an earlier run.")
     act(page.get_by_role("dialog"), "Run again")
     expect(page.get_by_role("log")).to_contain_text("said later")
+    expect(page.get_by_text("Run 2", exact=True)).to_be_visible()
     page.get_by_role("tab", name="Runs").click()
     first = page.get_by_role("row").filter(has_text="exited with code 3")
     expect(page.get_by_role("row").filter(has_text="Succeeded")).to_be_visible()

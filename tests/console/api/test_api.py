@@ -69,7 +69,7 @@ def test_whoever_may_only_look_has_nothing_run(ask: Asking, path: str, body: dic
     assert (len(ask.jobs.records()), ask.jobs.submitted) == (1, [])
 
 
-READS = ["", "/events", "/log", "/log/download", "/usage", "/progress", "/watch", "/log/stream"]
+READS = ["", "/runs", "/events", "/log", "/log/download", "/usage", "/progress", "/watch", "/log/stream"]
 
 
 @pytest.mark.parametrize("what", READS)

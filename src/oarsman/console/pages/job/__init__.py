@@ -183,8 +183,10 @@ class JobPage(Page):
             ui.label(self.job.summary.name).classes("text-h5 oarsman-title")
             self.state = Part(ui.row(), lambda _: badge(self.say, self.job.summary.state))
             self.lasted = note(self._lasted())
-            if self.run is not None:
-                which(self.say, self.key, self.run)
+            self.number = Part(
+                ui.row().classes("items-center"),
+                lambda number: which(self.say, self.key, number, chosen=self.run is not None),
+            )
             ui.space()
             self.buttons = Part(ui.row().classes("items-center"), lambda _: self.actions.buttons())
         self.outcome = Part(ui.column().classes("w-full items-stretch"), lambda _: self._draw_outcome())
@@ -193,6 +195,7 @@ class JobPage(Page):
         job = self.job.summary
         self.actions.job = self.job
         self.state.show(job.state)
+        self.number.show(job.run)
         self.lasted.set_text(self._lasted())
         if self.context.may_change and self.run is None:
             self.buttons.show(self.actions.offered())

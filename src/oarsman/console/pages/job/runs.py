@@ -51,8 +51,9 @@ class RunsTab(Tab):
         widgets.fill(self.table, rows)
 
 
-def which(say: words.Words, key: str, run: int) -> None:
-    """What stands beside the name of a job on the page of an earlier run."""
-    with ui.row().classes("items-center oarsman-run"):
+def which(say: words.Words, key: str, run: int, *, chosen: bool) -> None:
+    """What stands beside the name of a job that was run again; `chosen`: the page is about that run, and no other."""
+    if chosen or run > 1:
         note(say("Run {number}", number=run))
+    if chosen:
         ui.link(say("To the newest run"), address(key)).classes("oarsman-link")
