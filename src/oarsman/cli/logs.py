@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     ("oarsman logs pi --run 2", t("what the second run wrote")),
 )
 @options.job
-@option("-f, --follow", t("Go on until the job ends."))
+@option("-f, --follow", t("Follow until the job ends."))
 @option("--rank N", t("Only this rank; repeatable."), "ranks", type=options.FROM_ZERO, multiple=True)
 @option("--worker N", t("Only ranks on this worker; repeatable."), "workers", type=options.FROM_ZERO, multiple=True)
 @option("--launcher", t("Only what the launcher itself wrote."))
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @option("--attempt N", t("Of this attempt; default: the newest."), type=options.COUNT)
 @options.run
 @option("--timestamps", t("Begin every line with its time."))
-@option("--no-tags", t("Do not say which rank wrote a line."))
+@option("--no-tags", t("Do not print rank and host before each line."))
 @options.output("json")
 @options.place
 def command(
