@@ -82,7 +82,7 @@ class StoredBackend(Edits):
         *,
         environment: Mapping[str, str],
         folder: Path,
-        replace: bool = False,
+        replaces: str | None = None,
         owner: str | None = None,
     ) -> JobRecord:
         confined = confined_by(environment) is not None
@@ -93,8 +93,8 @@ class StoredBackend(Edits):
         if why := await asyncio.to_thread(self._never_fits, job, engine):
             raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
         await self._check_mpi(job, engine, environment, folder)
-        if replace:
-            await self._replace(job.key)
+        if replaces is not None:
+            await self._replace(job.key, replaces)
 
         def add() -> StoredJob:
             stored = self._store.add(
@@ -227,18 +227,18 @@ class StoredBackend(Edits):
         refuse_impossible(job, attached, self.environments.known())
         return attached
 
-    async def _replace(self, key: str) -> None:
-        """Take a finished job of the same name away, and wait until it is gone."""
-        try:
-            stored = await asyncio.to_thread(self._store.get, key)
-        except NotFoundError:
+    async def _replace(self, key: str, uid: str) -> None:
+        """Take this finished job away, and wait until it is gone."""
+        stored = await asyncio.to_thread(self._store.by_uid, uid)
+        if stored is None or stored.key != key:
             return
         if not from_wire(stored.status).finished:
             hint = Text("stop it first: {command}", command=f"oarsman stop {stored.name}")
             raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
         with contextlib.suppress(NotFoundError):  # it may be gone before we look
-            await self.delete(key)
-            async for _ in self.watch(key):
+            await asyncio.to_thread(self._store.request_delete, key, uid)
+            await self._supervisor.poke(uid)
+            async for _ in self._watch(uid):
                 pass
 
     async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
@@ -300,8 +300,13 @@ class StoredBackend(Edits):
         *,
         timeout: float | None = None,  # noqa: ASYNC109  # of a generator: its own waits, not those of its users
     ) -> AsyncGenerator[JobRecord, None]:
-        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         uid = (await asyncio.to_thread(self._store.get, key)).uid
+        async with contextlib.aclosing(self._watch(uid, timeout)) as records:
+            async for record in records:
+                yield record
+
+    async def _watch(self, uid: str, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:  # noqa: ASYNC109
+        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         seen = -1
         async with self._listening() as changes:
             while (stored := await asyncio.to_thread(self._store.by_uid, uid)) is not None:

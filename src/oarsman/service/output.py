@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine, Where
+from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine, LogQuery, Where
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.service import models, views
 from oarsman.text.sentence import Text
@@ -27,7 +27,7 @@ class OutputService:
     if TYPE_CHECKING:  # what the rest of the service has
 
         async def _seen(self, key: str) -> JobRecord: ...
-        async def _may_see(self, key: str) -> None: ...
+        async def _may_see(self, key: str) -> str: ...
 
     async def events(self, key: str) -> Sequence[models.EventView]:
         await self._may_see(key)
@@ -38,15 +38,16 @@ class OutputService:
     ) -> models.LogPageView:
         if where.get("after") is not None and where.get("before") is not None:
             raise UsageError(Text("lines come after a place or before one, not both"), field="before")
-        await self._may_see(key)
-        query = replace(views.log_query(only), live=True)
-        return views.log_page(await self._jobs.log_page(key, query, **where))
+        return views.log_page(await self._jobs.log_page(key, await self.log_query(key, only, live=True), **where))
+
+    async def log_query(self, key: str, only: models.LogFilter, **more: Any) -> LogQuery:
+        """For the log of the job that has this name now: of another one that gets it meanwhile nothing is read."""
+        return replace(views.log_query(only), uid=await self._may_see(key), **more)
 
     async def follow_log(
         self, key: str, only: models.LogFilter = models.ALL_LINES, *, after: str | None = None
     ) -> AsyncGenerator[models.LogPageView, None]:
-        await self._may_see(key)
-        async with aclosing(self._jobs.log_follow(key, views.log_query(only), after=after)) as pages:
+        async with aclosing(self._jobs.log_follow(key, await self.log_query(key, only), after=after)) as pages:
             async for page in pages:
                 if page.lines:
                     yield views.log_page(page)
@@ -61,16 +62,14 @@ class OutputService:
         follow: bool = False,
         live: bool = False,
     ) -> AsyncGenerator[Sequence[LogLine], None]:
-        await self._may_see(key)
-        query = replace(views.log_query(only), since=since, tail=tail, follow=follow, live=live)
+        query = await self.log_query(key, only, since=since, tail=tail, follow=follow, live=live)
         async with aclosing(self._jobs.logs(key, query)) as blocks:
             async for lines in blocks:
                 yield lines
 
     async def download_log(self, key: str, only: models.LogFilter = models.ALL_LINES) -> AsyncGenerator[bytes, None]:
         """Plain text: time, rank and the line, for people and their tools."""
-        await self._may_see(key)
-        async with aclosing(self._jobs.logs(key, views.log_query(only))) as blocks:
+        async with aclosing(self._jobs.logs(key, await self.log_query(key, only))) as blocks:
             async for lines in blocks:
                 said = (
                     f"{line.stamp} {'-' if line.rank is None else line.rank} {line.host} {line.stream} {line.text}\n"

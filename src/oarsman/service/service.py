@@ -103,10 +103,10 @@ class JobService(OutputService, EnvironmentService, SweepService):
             raise NotFoundError(Text("there is no job {key}", key=key))
         return record
 
-    async def _may_see(self, key: str) -> None:
-        """The same for those who need no record: whoever sees everything need not ask whose it is."""
-        if not may(self.identity, Action.SEE):
-            await self._seen(key)
+    async def _may_see(self, key: str) -> str:
+        """The same for those who need no record: whoever sees everything need not ask whose it is. The uid of the job
+        that was looked at; none: it does not matter which one has that name."""
+        return "" if may(self.identity, Action.SEE) else (await self._seen(key)).job.uid
 
     async def _changing(self, key: str) -> JobRecord:
         record = await self._seen(key)
@@ -212,7 +212,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
             document,
             folder=await self._chosen_folder(wanted.folder),
             environment=wanted.environment,
-            replace=wanted.replace,
+            replaces=there.job.uid if wanted.replace and there is not None else None,
         )
 
     def _key_of(self, document: Mapping[str, Any]) -> str:
@@ -225,7 +225,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         *,
         folder: Path,
         environment: Mapping[str, str] | None = None,
-        replace: bool = False,
+        replaces: str | None = None,
         owner: str | None = None,
     ) -> models.JobView:
         owner = owner or self.identity.name
@@ -233,7 +233,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
             document,
             environment=self._surroundings(owner, environment, folder),
             folder=folder,
-            replace=replace,
+            replaces=replaces,
             owner=owner,
         )
         return await self._told(record)
@@ -298,7 +298,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         return await self._submit(
             await preview.apart(for_another_run, record.job.document),
             folder=record.folder or await self._chosen_folder(None),
-            replace=True,
+            replaces=record.job.uid,
             owner=record.owner,
         )
 

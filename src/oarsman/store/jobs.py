@@ -317,13 +317,13 @@ class JobStore:
     def request_stop(self, key: str) -> StoredJob:
         return self._flag(key, "stop_requested = 1")
 
-    def request_delete(self, key: str) -> StoredJob:
-        return self._flag(key, "deleting = 1")
+    def request_delete(self, key: str, uid: str | None = None) -> StoredJob:
+        return self._flag(key, "deleting = 1", uid)
 
-    def _flag(self, key: str, change: str) -> StoredJob:
-        """As it is then: a moment later it may be gone, or another may have its name."""
-        change = f"UPDATE jobs SET {change}, revision = ? WHERE namespace = ? AND name = ? RETURNING *"
-        return self._write(lambda: self._one(key, change, self._next_revision()))
+    def _flag(self, key: str, change: str, uid: str | None = None) -> StoredJob:
+        """As it is then: a moment later it may be gone, or another may have its name. `uid`: that of no other."""
+        change = f"UPDATE jobs SET {change}, revision = ?1 WHERE uid = ifnull(?2, uid) AND namespace = ?3 AND name = ?4"
+        return self._write(lambda: self._one(key, f"{change} RETURNING *", self._next_revision(), uid))
 
     # -- writing: what it became ---------------------------------------------------------------------
     def write_status(

@@ -78,9 +78,11 @@ def test_a_name_is_taken_until_the_job_of_that_name_has_ended_and_is_replaced(
     with pytest.raises(ConflictError, match="there is a job"):
         submit(jobs)
     with pytest.raises(ConflictError, match="has not ended"):
-        submit(jobs, replace=True)
+        submit(jobs, replaces=first.job.uid)
     played.status(first.job.key, a_status(names.SUCCEEDED))
-    assert submit(jobs, replace=True).job.uid != first.job.uid
+    with pytest.raises(ConflictError, match="there is a job"):  # of another one that had that name
+        submit(jobs, replaces="uid-before")
+    assert submit(jobs, replaces=first.job.uid).job.uid != first.job.uid
 
 
 def test_a_printed_job_can_be_submitted_again(jobs: KubeBackend) -> None:

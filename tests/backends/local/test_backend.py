@@ -20,7 +20,7 @@ from oarsman import names
 from oarsman.backends.base import Amounts
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.engines.hosts.local import capacity
-from oarsman.errors import ForbiddenError, ManifestError, UserError
+from oarsman.errors import ConflictError, ForbiddenError, ManifestError, UserError
 from oarsman.job.confined import Confined
 from oarsman.job.state import Status
 from oarsman.plan.capacity.amounts import Capacity
@@ -73,6 +73,13 @@ def test_a_job_belongs_to_whom_it_was_submitted_for(jobs: LocalBackend) -> None:
 def test_a_job_of_somebody_else_never_has_the_rights_of_this_user(jobs: LocalBackend) -> None:
     with pytest.raises(ForbiddenError, match="default/pi is a job of ada"):
         jobs.submit(document(), environment={"PATH": "/bin"}, folder=Path("/"), owner="ada")
+
+
+def test_a_job_takes_the_place_of_the_one_that_was_meant_and_of_no_other(jobs: LocalBackend) -> None:
+    there = finished(jobs)
+    with pytest.raises(ConflictError, match="exists already"):
+        jobs.submit(document(), environment={}, folder=Path("/"), replaces="of one that had that name before")
+    assert (jobs.get("default/pi").job.uid, jobs.get("default/pi").deleting) == (there, False)
 
 
 def test_an_edit_is_seen_although_the_document_was_read_before(jobs: LocalBackend) -> None:

@@ -77,7 +77,7 @@ class KubeBackend(Edits):
         *,
         environment: Mapping[str, str],
         folder: Path,
-        replace: bool = False,
+        replaces: str | None = None,
         owner: str | None = None,
     ) -> JobRecord:
         """Programs and variables are those of the image: neither environment nor folder goes to the cluster."""
@@ -85,25 +85,27 @@ class KubeBackend(Edits):
         async with self._asking() as kube:
             sent = records.to_send(document, self.home, owner)
             key = records.key_of(sent)
-            if replace:
-                await self._replace(kube, key)
+            if replaces is not None:
+                await self._replace(kube, key, replaces)
             try:
                 return records.record(await kube.create(records.resource_of(sent), sent))
             except AlreadyExists as error:
                 hint = Text("delete it first: {command}", command=f"oarsman delete {key}")
                 raise ConflictError(Text("there is a job {key} already", key=key), hint=hint) from error
 
-    async def _replace(self, kube: Kube, key: str) -> None:
-        """Take a finished job of the same name away, and wait until it is gone."""
+    async def _replace(self, kube: Kube, key: str, uid: str) -> None:
+        """Take this finished job away, and wait until it is gone."""
         try:
             found = await self._found(kube, key)
         except NotFoundError:
+            return
+        if found["metadata"]["uid"] != uid:
             return
         if not records.record(found).status.finished:
             hint = Text("stop it first: {command}", command=f"oarsman stop {found['metadata']['name']}")
             raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
         namespace, _, name = key.partition("/")
-        await kube.delete(resources.MPIJOBS, name, namespace, uid=found["metadata"]["uid"], propagation="Foreground")
+        await kube.delete(resources.MPIJOBS, name, namespace, uid=uid, propagation="Foreground")
         async for _ in follow.one(kube, resources.MPIJOBS, namespace, name):
             pass
 
@@ -195,7 +197,7 @@ class KubeBackend(Edits):
         self, key: str, query: base.LogQuery = base.EVERYTHING
     ) -> AsyncGenerator[Sequence[base.LogLine], None]:
         async with self._asking() as kube:
-            record = await self._record(kube, key)
+            record = await self._record(kube, key, query.uid)
             async with aclosing(logs.read(kube, record, query)) as found:
                 async for lines in found:
                     if lines:
@@ -205,13 +207,13 @@ class KubeBackend(Edits):
         self, key: str, query: base.LogQuery = base.EVERYTHING, **where: Unpack[base.Where]
     ) -> base.LogPage:
         async with self._asking() as kube:
-            return await log_pages.page(kube, await self._record(kube, key), query, **where)
+            return await log_pages.page(kube, await self._record(kube, key, query.uid), query, **where)
 
     async def log_follow(
         self, key: str, query: base.LogQuery = base.EVERYTHING, *, after: str | None = None
     ) -> AsyncGenerator[base.LogPage, None]:
         async with self._asking() as kube:
-            record = await self._record(kube, key)
+            record = await self._record(kube, key, query.uid)
             async with aclosing(log_pages.pages(kube, record, query, after)) as found:
                 async for page in found:
                     yield page
@@ -272,8 +274,11 @@ class KubeBackend(Edits):
         return 0
 
     # -- objects ---------------------------------------------------------------------------------------
-    async def _record(self, kube: Kube, key: str) -> JobRecord:
-        return records.record(await self._found(kube, key))
+    async def _record(self, kube: Kube, key: str, uid: str = "") -> JobRecord:
+        found = await self._found(kube, key)
+        if uid not in ("", found["metadata"]["uid"]):
+            raise NotFoundError(Text("there is no job {key}", key=key))
+        return records.record(found)
 
     async def _found(self, kube: Kube, key: str) -> Document:
         namespace, _, name = key.partition("/")
