@@ -175,7 +175,7 @@ class JobPage(Page):
     def _build_head(self) -> None:
         """The buttons are drawn anew only if they are others: a click on one that is just being replaced is lost."""
         with ui.row().classes("items-center w-full"):
-            ui.label(self.job.summary.name).classes("text-h5 oarsman-title")
+            ui.label(self.job.summary.name).classes("text-h5")
             self.state = Part(ui.row(), lambda _: badge(self.say, self.job.summary.state))
             self.lasted = note(self._lasted())
             ui.space()
