@@ -63,7 +63,7 @@ _ONLY: dict[str, tuple[Any, Any]] = {
     "worker": (Annotated[list[Number] | None, Query(max_length=1000, description=_SEVERAL)], None),
     "launcher": (Annotated[bool, Query(description="Only what the launcher itself said.")], False),
     "stream": (Annotated[Literal["out", "err"] | None, Query()], None),
-    "search": (Annotated[Search, Query(description="Case matters if it has a capital.")], None),
+    "search": (Annotated[Search, Query(description="Lines that contain it, whatever the case of its letters.")], None),
     "attempt": (Annotated[int | None, Query(ge=1, le=1_000_000, description="Default: the newest.")], None),
 }
 

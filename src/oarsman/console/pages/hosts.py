@@ -13,7 +13,18 @@ from oarsman.console.pages.overview import LOOK_AGAIN_SECONDS
 from oarsman.console.pages.page import Page
 from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.charts import SlotHolder, Slots, colours
-from oarsman.console.parts.widgets import Part, Ticking, badge, columns, heading, milliseconds, note, said
+from oarsman.console.parts.widgets import (
+    MOMENT,
+    Part,
+    Ticking,
+    badge,
+    columns,
+    heading,
+    milliseconds,
+    moment,
+    note,
+    said,
+)
 from oarsman.console.parts.words import Words
 from oarsman.errors import OarsmanError
 from oarsman.service import views
@@ -155,15 +166,16 @@ class _HostCard:
         say, (checked, findings) = self._say, found
         if checked is None:
             return
-        when = words.moment(checked)
         if not findings:
-            note(say("Checked {when}: all is well", when=when))
+            moment(checked, said=say("Checked {when}: all is well", when=MOMENT)).classes("oarsman-note")
             return
         failed = sum(one.level == "fail" for one in findings)
         warned = len(findings) - failed
-        told = say("Checked {when}; failures: {failed}, warnings: {warned}", when=when, failed=failed, warned=warned)
+        told = say("Checked {when}; failures: {failed}, warnings: {warned}", when=MOMENT, failed=failed, warned=warned)
         worst_first = sorted(findings, key=lambda one: one.level != "fail")
-        with ui.expansion(told).classes("oarsman-check w-full").props("dense"):
+        with ui.expansion().classes("oarsman-check w-full").props("dense") as expansion:
+            with expansion.add_slot("header"):
+                moment(checked, said=told).classes("col self-center")
             for one in worst_first[:_MOST_FINDINGS]:
                 with ui.column().classes("gap-0"):
                     said(say, one.message).classes("is-bad" if one.level == "fail" else "is-wait")

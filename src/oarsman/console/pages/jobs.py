@@ -264,6 +264,7 @@ class JobsPage(Page):
         for slot, template in (
             ("body-cell-name", job_rows.NAME),
             ("body-cell-state", job_rows.STATE),
+            ("body-cell-created", job_rows.CREATED),
             ("body-cell-duration", job_rows.DURATION),
             ("item", job_rows.card(marked=may)),
             ("body-selection", job_rows.MARK),

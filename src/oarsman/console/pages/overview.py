@@ -11,7 +11,7 @@ from nicegui import ui
 from oarsman.console.pages.page import Page
 from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.job_rows import jobs_in
-from oarsman.console.parts.widgets import STATES, Part, Ticking, badge, heading, milliseconds, note, said
+from oarsman.console.parts.widgets import STATES, Part, Ticking, badge, heading, milliseconds, moment, note, said
 from oarsman.errors import OarsmanError
 from oarsman.service.models import AmountsView, Overview, QueueEntry, RecentFailure
 from oarsman.text import units
@@ -115,7 +115,7 @@ class OverviewPage(Page):
         for one in failures[:_MOST_FAILURES]:
             with ui.element("div").classes("oarsman-entry"):
                 ui.link(one.key, job_rows.address(one.key))
-                ui.label(words.moment(one.ended)).classes("oarsman-note oarsman-figures")
+                moment(one.ended).classes("oarsman-note oarsman-figures")
                 said(self.say, one.cause)
         if len(failures) > _MOST_FAILURES:
             ui.link(self.say("and {count} more", count=len(failures) - _MOST_FAILURES), jobs_in("Failed"))

@@ -159,7 +159,7 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         "workers": f"{one.workers_ready}/{one.workers}" if one.ended is None else str(one.workers),
         "resources": words.resources(say, one),
         "owner": one.owner,
-        "created": words.moment(one.created)[5:-3],  # without year and seconds: rows are narrow
+        "created": milliseconds(one.created),
         "since": milliseconds(one.started) if counts and one.started is not None else None,
         "duration": words.duration(one.started, one.ended) if one.ended is not None else "",
     }
@@ -173,12 +173,15 @@ BADGE = """
 _SPENT = """
 <span v-if="props.row.since" :data-since="props.row.since"></span><span v-else>{{ props.row.duration }}</span>"""
 
+_CREATED = '<oarsman-time :at="props.row.created" brief />'
+
 NAME = f"""
 <q-td :props="props">{_LINK}<div class="oarsman-note">{{{{ props.row.description }}}}</div></q-td>"""
 STATE = f"""
 <q-td :props="props">{BADGE}
   <div class="oarsman-note ellipsis oarsman-why" :title="props.row.why_said">{{{{ props.row.why }}}}</div>
 </q-td>"""
+CREATED = f'<q-td :props="props">{_CREATED}</q-td>'
 DURATION = f'<q-td :props="props">{_SPENT}</q-td>'
 MARK = '<q-checkbox v-model="props.selected" dense :aria-label="props.row.name" />'
 MARK_ALL = '<q-checkbox v-model="props.selected" dense aria-label="%s" />'
@@ -192,7 +195,8 @@ def card(*, marked: bool) -> str:
   <div class="oarsman-note">{{{{ props.row.why }}}}</div>
   <dl class="oarsman-facts">
     <template v-for="col in props.cols.filter((col) => !['name', 'state', 'duration'].includes(col.name) && col.value)"
-              :key="col.name"><dt>{{{{ col.label }}}}</dt><dd>{{{{ col.value }}}}</dd></template>
+              :key="col.name"><dt>{{{{ col.label }}}}</dt>
+      <dd v-if="col.name === 'created'">{_CREATED}</dd><dd v-else>{{{{ col.value }}}}</dd></template>
     <template v-for="col in props.cols.filter((col) => col.name === 'duration' && (col.value || props.row.since))"
               :key="col.name"><dt>{{{{ col.label }}}}</dt><dd>{_SPENT}</dd></template>
   </dl>

@@ -81,7 +81,17 @@ def note(text: str) -> ui.label:
     return ui.label(text).classes("oarsman-note")
 
 
-def facts(found: Iterable[tuple[str, str]], classes: str = "oarsman-facts", of_value: str = "") -> Element:
+MOMENT = "{}"  # stands for a moment in a sentence
+
+
+def moment(*times: datetime, said: str = "") -> Element:
+    """Where the reader is, and in UTC at the pointer. `said`: a sentence with a MOMENT in place of each."""
+    made = ui.element("oarsman-time")
+    made.props.update({"at": ",".join(str(milliseconds(time)) for time in times), "said": said})
+    return made
+
+
+def facts(found: Iterable[tuple[str, str | datetime]], classes: str = "oarsman-facts", of_value: str = "") -> Element:
     """Names and what they stand for; what is not known is left out."""
     with ui.element("dl").classes(classes) as made:
         for name, value in found:
@@ -89,12 +99,12 @@ def facts(found: Iterable[tuple[str, str]], classes: str = "oarsman-facts", of_v
     return made
 
 
-def fact(name: str, value: str, classes: str = "") -> None:
+def fact(name: str, value: str | datetime, classes: str = "") -> None:
     if value:
         with ui.element("dt"):
             ui.label(name)
         with ui.element("dd"):
-            ui.label(value).classes(classes)
+            (moment(value) if isinstance(value, datetime) else ui.label(value)).classes(classes)
 
 
 class Part:
@@ -155,6 +165,10 @@ def table(key: str, titles: Mapping[str, str], *, title: str | None = None, sort
     return made
 
 
+# The cell of a column whose values are milliseconds
+TIME = '<q-td :props="props"><oarsman-time :at="props.value" /></q-td>'
+
+
 def fill(shown: ui.table, rows: list[dict[str, Any]]) -> None:
     """Only what changed goes to the browser; page and order stay as the reader chose."""
     if rows != shown.rows:
@@ -175,26 +189,40 @@ def milliseconds(moment: datetime) -> int:
 
 
 class LogView(Element, component="log_view.js"):
-    def __init__(self, say: Words, key: str, run: str = "") -> None:
+    def __init__(self, say: Words, key: str, run: str = "", at: str = "") -> None:
+        """`at`: the place of a line that is shown first."""
         super().__init__()
         self._props.update({"url": f"/api/v1/jobs/{key}/log", "filter": {}, "run": run, "wrap": True, "stamps": False})
+        self._props.update({"search": "", "only": False, "at": at})
         self._props["words"] = {
             "label": say("Log"),
             "older": say("Older lines…"),
-            "empty": say("Nothing was written yet."),
+            "empty": say("Nothing was written."),
+            "none": say("No line matches."),
+            "searching": say("Searching…"),
+            "place": say("{number} of {count}"),
+            "above": say("Match above"),
+            "below": say("Match below"),
             "latest": say("To the newest line"),
             "reconnecting": say("The connection is lost; trying again…"),
         }
 
     def only(self, **filter_: Any) -> None:
-        """Which lines to show: rank, worker, launcher, stream, search, attempt."""
+        """Which lines to show: rank, worker, launcher, stream, attempt."""
         self._props["filter"] = {name: value for name, value in filter_.items() if value not in (None, "", [], False)}
+        self.update()
+
+    def find(self, text: str, *, only: bool) -> None:
+        """What to mark and count. `only`: lines without it are left out."""
+        self._props.update({"search": text, "only": only})
         self.update()
 
     @property
     def download(self) -> str:
         """The address of a file with the lines that are shown, and all those before them."""
         asked = {name: "true" if value is True else value for name, value in self._props["filter"].items()}
+        if self._props["only"] and self._props["search"]:
+            asked["search"] = self._props["search"]
         return f"{self._props['url']}/download" + (f"?{urlencode(asked, doseq=True)}" if asked else "")
 
     def look(self, **how: bool) -> None:

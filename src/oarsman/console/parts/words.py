@@ -62,10 +62,5 @@ def amounts(say: Words, one: AmountsView, engine: str = "") -> str:
     return " · ".join(parts)
 
 
-def moment(time: datetime | None) -> str:
-    """In UTC, without what nobody reads."""
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if time is not None else ""
-
-
 def duration(since: datetime | None, until: datetime | None) -> str:
     return units.took(since, until, datetime.now(UTC))
