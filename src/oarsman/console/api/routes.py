@@ -49,6 +49,7 @@ _QUERY: dict[str, tuple[Any, Any]] = {
         "-created",
     ),
     "limit": (Annotated[int, Query(ge=1, le=1000)], 50),
+    "offset": (Annotated[int, Query(ge=0, le=1_000_000, description="Rows to pass over, without a cursor.")], 0),
     "cursor": (Annotated[str | None, Query(max_length=2000, description="`next` of the page before.")], None),
     "documents": (Annotated[bool, Query(description="Whole jobs as well, as Kubernetes would print them.")], False),
 }

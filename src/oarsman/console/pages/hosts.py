@@ -15,6 +15,7 @@ from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.charts import SlotHolder, Slots, colours
 from oarsman.console.parts.widgets import (
     MOMENT,
+    HostAlarm,
     Part,
     Ticking,
     badge,
@@ -23,6 +24,7 @@ from oarsman.console.parts.widgets import (
     milliseconds,
     moment,
     note,
+    rows_told,
     said,
 )
 from oarsman.console.parts.words import Words
@@ -44,6 +46,7 @@ class HostsPage(Page):
         self.cards: dict[str, _HostCard] = {}
         heading(self.say("Hosts"), "text-h5", 1)
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
+        self.alarm = HostAlarm(self.say)
         self.hosts = ui.element("div").classes("oarsman-hosts")
         heading(self.say("Queue"), "text-h5", 1)
         if self.service.identity.role is Role.USER:
@@ -67,6 +70,7 @@ class HostsPage(Page):
         self.queue = ui.table(columns=columns(titles), rows=[], row_key="job", pagination=50)
         self.queue.classes("oarsman-card oarsman-table w-full")
         self.queue.props(f"flat dense wrap-cells {job_rows.CARDS_IF_NARROW}").props["hide-pagination"] = True
+        self.queue.props[":pagination-label"] = rows_told(self.say)
         for slot, template in (
             ("body-cell-job", _JOB),
             ("body-cell-waited", _WAITED),
@@ -93,6 +97,7 @@ class HostsPage(Page):
         return await self.service.hosts(), await self.service.queue()
 
     def _show_hosts(self, hosts: Sequence[HostView]) -> None:
+        self.alarm.of(hosts)
         painted = colours([held.key for host in hosts for held in host.holdings if held.key != _OTHERS])
         if [host.name for host in hosts] != list(self.cards):
             self.hosts.clear()

@@ -211,7 +211,7 @@ class SweepPage(Page):
                 self.axis.props["aria-label"] = self.say("Parameter")
             self.chart = ui.echart({}).classes("oarsman-sweep-chart").props("role=img")
             self.chart.props["aria-label"] = self.say("Metric by parameter")
-        self.table = widgets.table("point", columns(self.say, view))
+        self.table = widgets.table(self.say, "point", columns(self.say, view))
         self.table.props(job_rows.CARDS_IF_NARROW).classes("oarsman-table")
         for slot, template in (("body-cell-point", POINT), ("body-cell-state", STATE), ("item", CARD)):
             self.table.add_slot(slot, template)

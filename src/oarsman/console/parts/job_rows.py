@@ -8,6 +8,7 @@ Values are only ever interpolated as text or bound as attributes; addresses are 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,7 @@ COLUMNS = {
 }
 USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "namespace")
 _FIELDS = {field: column for column, (_, field) in COLUMNS.items() if field is not None}
+_PAGE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 _CHOICES = ("owner", "namespace", "engine")
 
 
@@ -52,7 +54,7 @@ class JobsWanted:
     engine: str | None = None
     sort: str = NEWEST_FIRST
     columns: Sequence[str] = USUAL_COLUMNS
-    cursors: list[str | None] = field(default_factory=lambda: [None])  # of the pages gone through so far
+    page: int = 1
 
     @classmethod
     def read(cls, params: QueryParams) -> JobsWanted:
@@ -66,16 +68,19 @@ class JobsWanted:
             **chosen,
             sort=sort if sort.removeprefix("-") in _FIELDS else NEWEST_FIRST,
             columns=tuple(name for name in COLUMNS if name in asked) or USUAL_COLUMNS,
+            page=int(page) if _PAGE.fullmatch(page := params.get("page", "")) else 1,
         )
 
-    def address(self) -> str:
-        """The query of the page, with what differs from the usual."""
+    def address(self, *, paged: bool = False) -> str:
+        """The query of the page, with what differs from the usual. `paged`: with the number of the page."""
         chosen = self._chosen.items()
         pairs = [("search", self.search), *(("state", state) for state in self.states), *chosen]
         if self.sort != NEWEST_FIRST:
             pairs.append(("sort", self.sort))
         if tuple(self.columns) != USUAL_COLUMNS:
             pairs.append(("columns", ",".join(self.columns)))
+        if paged and self.page > 1:
+            pairs.append(("page", str(self.page)))
         return urlencode([(name, value) for name, value in pairs if value], errors="replace")
 
     def query(self) -> JobQuery:
@@ -85,7 +90,7 @@ class JobsWanted:
             search=self.search or None,
             sort=self.sort,
             limit=ROWS,
-            cursor=self.cursors[-1],
+            offset=(self.page - 1) * ROWS,
         )
 
     @property
@@ -104,7 +109,7 @@ class JobsWanted:
     def sort_by(self, column: object, downwards: bool) -> None:
         _, name = COLUMNS.get(column, ("", None)) if isinstance(column, str) else ("", None)
         self.sort = f"-{name}" if name and downwards else name or NEWEST_FIRST
-        self.cursors = [None]
+        self.page = 1
 
 
 def jobs_in(state: str) -> str:

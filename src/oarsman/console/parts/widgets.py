@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 from nicegui import ui
 from nicegui.element import Element
 
-from oarsman.console.parts.words import Words
+from oarsman.console.parts.words import LOST_HOSTS, Words
 from oarsman.console.security import accounts, gate, throttle
+from oarsman.service.models import HostView
 from oarsman.text import units
 from oarsman.text.catalogue import N_
 
@@ -123,6 +124,33 @@ class Part:
                 self._draw(found)
 
 
+_NAMED_HOSTS = 5
+
+
+class HostAlarm(Part):
+    """Hosts that do not respond; nothing where all do."""
+
+    def __init__(self, say: Words) -> None:
+        super().__init__(ui.element("div").classes("oarsman-nothing"), lambda found: self._draw_lost(*found))
+        self._say = say
+
+    def of(self, hosts: Sequence[HostView]) -> None:
+        lost = [(host.name, host.message) for host in hosts if host.state in LOST_HOSTS]
+        self.show((lost, len(hosts)))
+
+    def _draw_lost(self, lost: Sequence[tuple[str, str]], total: int) -> None:
+        if not lost:
+            return
+        names = ", ".join(name for name, _ in lost[:_NAMED_HOSTS]) + (" …" if len(lost) > _NAMED_HOSTS else "")
+        told = self._say("{count} of {total} hosts do not respond: {names}", count=len(lost), total=total, names=names)
+        with ui.row().classes("oarsman-card oarsman-alarm items-center no-wrap").props("role=alert"):
+            ui.icon("error").classes("is-bad text-h5").props('aria-hidden="true"')
+            with ui.column().classes("gap-0"):
+                ui.link(told, "/hosts").classes("is-bad text-weight-bold")
+                for message in list(dict.fromkeys(message for _, message in lost if message))[:_NAMED_HOSTS]:
+                    said(self._say, message).classes("oarsman-note")
+
+
 async def answered(dialog: ui.dialog) -> Any:
     """What was chosen. The dialog is gone afterwards, unless the reader left the page and all of it went first."""
     try:
@@ -150,6 +178,7 @@ async def sure(say: Words, question: str, word: str, *, grave: bool = False) -> 
 
 
 _ROWS = 25
+ROWS_TOLD = N_("{first}–{last} of {total}")  # in this order: of tables, the browser fills it in
 
 
 def columns(titles: Mapping[str, str], **more: Any) -> list[dict[str, Any]]:
@@ -157,11 +186,18 @@ def columns(titles: Mapping[str, str], **more: Any) -> list[dict[str, Any]]:
     return [{"name": name, "label": title, "field": name, "align": "left", **more} for name, title in titles.items()]
 
 
-def table(key: str, titles: Mapping[str, str], *, title: str | None = None, sortable: bool = True) -> ui.table:
-    """Paged in the browser, in words that need no language."""
+def rows_told(say: Words) -> str:
+    """For a table's `:pagination-label`."""
+    return f"(...rows) => {json.dumps(say(ROWS_TOLD))}.replace(/\\{{\\w+\\}}/g, () => rows.shift())"
+
+
+def table(
+    say: Words, key: str, titles: Mapping[str, str], *, title: str | None = None, sortable: bool = True
+) -> ui.table:
+    """Paged in the browser."""
     made = ui.table(columns=columns(titles, sortable=sortable), rows=[], row_key=key, title=title, pagination=_ROWS)
     made.props(f"flat dense wrap-cells :rows-per-page-options=[{_ROWS}]").classes("oarsman-card w-full")
-    made.props[":pagination-label"] = "(first, last, all) => `${first}–${last} / ${all}`"
+    made.props[":pagination-label"] = rows_told(say)
     return made
 
 

@@ -42,7 +42,7 @@ class RanksTab(Tab):
                 "memory": self.say("Memory"),
                 "exit": self.say("Exit code"),
             }
-            self.workers = widgets.table("host", titles, title=self.say("Workers"))
+            self.workers = widgets.table(self.say, "host", titles, title=self.say("Workers"))
             titles = {
                 "rank": self.say("Rank"),
                 "host": self.say("Host"),
@@ -53,7 +53,7 @@ class RanksTab(Tab):
                 "last": self.say("Last output"),
                 "behind": self.say("Behind"),
             }
-            self.each = widgets.table("rank", titles, title=self.say("Ranks"))
+            self.each = widgets.table(self.say, "rank", titles, title=self.say("Ranks"))
             self.each.add_slot("body-cell-last", widgets.TIME)
 
     def _legend(self) -> None:

@@ -62,7 +62,7 @@ class Events(Tab):
             "count": self.say("Count"),
             "message": self.say("Message"),
         }
-        self.table = widgets.table("id", titles, sortable=False)
+        self.table = widgets.table(self.say, "id", titles, sortable=False)
         self.table.add_slot("body-cell-time", widgets.TIME)
         self.table.add_slot("body-cell-reason", _REASON)
         self.table.add_slot("body-cell-message", _MESSAGE)
