@@ -44,7 +44,7 @@ export default {
   computed: {
     sought() { return this.search ? new RegExp(this.search.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi") : null; },
     wanted() { return this.only && this.search ? { ...this.filter, search: this.search } : this.filter; },
-    chosen() { return Object.keys(this.wanted).some((name) => name !== "attempt"); },
+    chosen() { return Object.keys(this.wanted).some((name) => name !== "attempt" && name !== "run"); },
     steps() { return [[1, "keyboard_arrow_up", this.words.above], [-1, "keyboard_arrow_down", this.words.below]]; },
     told() {
       const place = this.found.indexOf(this.current) + 1;
