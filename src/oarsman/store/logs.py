@@ -71,12 +71,13 @@ def parse(line: str) -> LogLine | None:
 
 
 class Search:
-    """A text to look for, whatever the case of its letters. One in ASCII is sought in the bytes: that is several times
-    faster where a log is not in ASCII."""
+    """A text to look for, whatever the case of its letters. Where only those in ASCII have cases, it is sought in the
+    bytes: that is several times faster where a log is not in ASCII."""
 
     def __init__(self, text: str) -> None:
         self._text = text.lower()
-        self._bytes = self._text.encode() if text.isascii() else None
+        in_bytes = all(letter.isascii() or letter.lower() == letter.upper() for letter in text)
+        self._bytes = self._text.encode(errors="replace") if in_bytes else None
 
     def __call__(self, text: str) -> bool:
         return self.in_block(text.encode(errors="replace")) if self._bytes is not None else self._text in text.lower()

@@ -90,6 +90,7 @@ class OverviewPage(Page):
         )
         if found[0] == AmountsView():
             note(say("No host takes jobs."))
+            return
         for name, field, told in shown:
             total, held, used = (None if one is None else float(getattr(one, field)) for one in found)
             if not total or held is None:

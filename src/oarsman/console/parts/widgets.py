@@ -146,9 +146,9 @@ class HostAlarm(Part):
         with ui.row().classes("oarsman-card oarsman-alarm items-center no-wrap").props("role=alert"):
             ui.icon("error").classes("is-bad text-h5").props('aria-hidden="true"')
             with ui.column().classes("gap-0"):
-                ui.link(told, "/hosts").classes("is-bad text-weight-bold")
-                for message in list(dict.fromkeys(message for _, message in lost if message))[:_NAMED_HOSTS]:
-                    said(self._say, message).classes("oarsman-note")
+                ui.link(told, "/hosts").classes("text-weight-bold")
+                if lost[0][1]:
+                    said(self._say, lost[0][1]).classes("oarsman-note")
 
 
 async def answered(dialog: ui.dialog) -> Any:
