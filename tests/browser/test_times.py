@@ -23,6 +23,7 @@ PAGES = (
     (f"{JOB}?tab=Summary", 4),
     (f"{JOB}?tab=Ranks", 1),
     (f"{JOB}?tab=Events", 3),
+    (f"{JOB}?tab=Runs", 1),
     ("/sweeps", 1),
     ("/environments", 1),
     ("/account", 1),
