@@ -13,7 +13,17 @@ from nicegui import events, ui
 from oarsman.console.pages.page import Page, PageContext, PagePart
 from oarsman.console.parts import job_rows
 from oarsman.console.parts.job_rows import COLUMNS, ROWS, USUAL_COLUMNS, JobsWanted
-from oarsman.console.parts.widgets import STATES, Ticking, answered, facts, fill, heading, note, submit_or_cancel
+from oarsman.console.parts.widgets import (
+    ROWS_TOLD,
+    STATES,
+    Ticking,
+    answered,
+    facts,
+    fill,
+    heading,
+    note,
+    submit_or_cancel,
+)
 from oarsman.console.security.store import LONGEST_NAME, Person, SavedView
 from oarsman.errors import OarsmanError
 from oarsman.service.listing import Facets
@@ -195,7 +205,6 @@ class JobsPage(Page):
 
     async def show(self, request: Request) -> None:
         self.wanted = JobsWanted.read(request.query_params)
-        self.next: str | None = None
         self.firm = ui.element("div").classes("oarsman-nothing")  # dialogs go here: what opens them may be redrawn
         self._head()
         self._filters()
@@ -266,6 +275,7 @@ class JobsPage(Page):
         for slot, template in (
             ("body-cell-name", job_rows.NAME),
             ("body-cell-state", job_rows.STATE),
+            ("body-cell-created", job_rows.CREATED),
             ("body-cell-duration", job_rows.DURATION),
             ("item", job_rows.card(marked=may)),
             ("body-selection", job_rows.MARK),
@@ -287,12 +297,13 @@ class JobsPage(Page):
         self.empty.set_visibility(False)
 
     def _foot(self) -> None:
-        with ui.row().classes("items-center w-full"):
+        with ui.row().classes("items-center w-full oarsman-foot") as self.foot:
             self.bulk = Bulk(self.context, self.firm, self.table, self.refresh) if self.context.may_change else None
             ui.space()
-            self.back = ui.button(icon="chevron_left", on_click=self._back).props("flat round dense")
+            self.shown = note("").classes("oarsman-figures")
+            self.back = ui.button(icon="chevron_left", on_click=partial(self._turn, -1)).props("flat round dense")
             self.back.props["aria-label"] = self.say("Page before")
-            self.forth = ui.button(icon="chevron_right", on_click=self._forth).props("flat round dense")
+            self.forth = ui.button(icon="chevron_right", on_click=partial(self._turn, 1)).props("flat round dense")
             self.forth.props["aria-label"] = self.say("Next page")
 
     async def refresh(self) -> bool:
@@ -310,18 +321,24 @@ class JobsPage(Page):
             self.table.pagination = order
         if self.bulk is not None:
             self.bulk.forget_the_gone()
-        self.next = found.next
-        self.back.set_enabled(len(self.wanted.cursors) > 1)
+        first = (self.wanted.page - 1) * ROWS
+        self.shown.set_text(self.say(ROWS_TOLD, first=first + 1, last=first + len(found.items), total=found.total))
+        self.back.set_enabled(self.wanted.page > 1)
         self.forth.set_enabled(found.next is not None)
         nothing = not found.total and not self.wanted.narrowed
         self.empty.set_visibility(nothing)
         self.table.set_visibility(not nothing)
+        self.foot.set_visibility(bool(found.total))
         self.all.set_visibility(self.wanted.narrowed)
         self.count.set_text(self.say("{count} jobs", count=found.total))
         return True
 
     async def _look(self) -> tuple[JobList, Facets]:
-        return await self.service.jobs(self.wanted.query()), await self.service.facets()
+        found = await self.service.jobs(self.wanted.query())
+        if not found.items and self.wanted.page > 1:  # the jobs of this page are gone
+            self.wanted.page = max(1, -(-found.total // ROWS))
+            found = await self.service.jobs(self.wanted.query())
+        return found, await self.service.facets()
 
     def _offer(self, facets: Facets) -> None:
         """A choice between less than two is none, and is not shown unless it was made."""
@@ -362,19 +379,16 @@ class JobsPage(Page):
         await self._moved()
 
     async def _moved(self) -> None:
-        self.wanted.cursors = [None]
+        self.wanted.page = 1
         self._tell_address()
         await self.refresh()
 
     def _tell_address(self) -> None:
-        query = self.wanted.address()
+        query = self.wanted.address(paged=True)
         ui.navigate.history.replace(f"/jobs?{query}" if query else "/jobs")
         self.views.draw()
 
-    async def _back(self) -> None:
-        self.wanted.cursors.pop()
+    async def _turn(self, by: int) -> None:
+        self.wanted.page = max(1, self.wanted.page + by)
         await self.refresh()
-
-    async def _forth(self) -> None:
-        self.wanted.cursors.append(self.next)
-        await self.refresh()
+        self._tell_address()

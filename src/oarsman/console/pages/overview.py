@@ -11,9 +11,20 @@ from nicegui import ui
 from oarsman.console.pages.page import Page
 from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.job_rows import jobs_in
-from oarsman.console.parts.widgets import STATES, Part, Ticking, badge, heading, milliseconds, note, said
+from oarsman.console.parts.widgets import (
+    STATES,
+    HostAlarm,
+    Part,
+    Ticking,
+    badge,
+    heading,
+    milliseconds,
+    moment,
+    note,
+    said,
+)
 from oarsman.errors import OarsmanError
-from oarsman.service.models import AmountsView, Overview, QueueEntry, RecentFailure
+from oarsman.service.models import AmountsView, HostView, Overview, QueueEntry, RecentFailure
 from oarsman.text import units
 from oarsman.text.catalogue import N_
 
@@ -27,6 +38,7 @@ class OverviewPage(Page):
 
     async def show(self, _: Request) -> None:
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
+        self.alarm = HostAlarm(self.say)
         self.states = _part("", self._states)
         self.room = _part("oarsman-card", self._room)
         self.waiting = _part("oarsman-card", self._waiting)
@@ -38,18 +50,19 @@ class OverviewPage(Page):
 
     async def refresh(self) -> None:
         try:
-            found, queue = await self.context.ask(self._look)
+            found, queue, hosts = await self.context.ask(self._look)
         except OarsmanError as error:
             self.trouble.set_text(self.say.of(error.message))
             return
         self.trouble.set_text("")
+        self.alarm.of(hosts)
         self.states.show(found.states)
         self.room.show((found.total, found.held, found.used))
         self.waiting.show((len(queue), queue[:_MOST_WAITING]))
         self.failures.show(found.failures)
 
-    async def _look(self) -> tuple[Overview, Sequence[QueueEntry]]:
-        return await self.service.overview(), list(await self.service.queue())
+    async def _look(self) -> tuple[Overview, Sequence[QueueEntry], Sequence[HostView]]:
+        return await self.service.overview(), list(await self.service.queue()), await self.service.hosts()
 
     def _states(self, states: dict[str, int]) -> None:
         with ui.row().classes("w-full oarsman-tiles"):
@@ -75,6 +88,9 @@ class OverviewPage(Page):
             (say("Memory"), "memory_bytes", units.size),
             (say("GPU"), "gpus", units.number),
         )
+        if found[0] == AmountsView():
+            note(say("No host takes jobs."))
+            return
         for name, field, told in shown:
             total, held, used = (None if one is None else float(getattr(one, field)) for one in found)
             if not total or held is None:
@@ -115,7 +131,7 @@ class OverviewPage(Page):
         for one in failures[:_MOST_FAILURES]:
             with ui.element("div").classes("oarsman-entry"):
                 ui.link(one.key, job_rows.address(one.key))
-                ui.label(words.moment(one.ended)).classes("oarsman-note oarsman-figures")
+                moment(one.ended).classes("oarsman-note oarsman-figures")
                 said(self.say, one.cause)
         if len(failures) > _MOST_FAILURES:
             ui.link(self.say("and {count} more", count=len(failures) - _MOST_FAILURES), jobs_in("Failed"))

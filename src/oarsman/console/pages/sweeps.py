@@ -18,7 +18,7 @@ from nicegui import ui
 from oarsman.console.api import PREFIX
 from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import job_rows, widgets, words
-from oarsman.console.parts.widgets import STATES, Part, badge, note
+from oarsman.console.parts.widgets import STATES, Part, badge, moment, note
 from oarsman.console.parts.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
 from oarsman.service.models import SweepPoint, SweepView
@@ -173,8 +173,9 @@ class SweepsPage(Page):
                     ui.link(view.name, address(view.key)).classes("oarsman-link text-subtitle1")
                     badge(self.say, view.state, _BADGES)
                     ui.space()
-                    for fact in (", ".join(view.parameters), view.owner, words.moment(view.created)):
+                    for fact in (", ".join(view.parameters), view.owner):
                         note(fact)
+                    moment(view.created).classes("oarsman-note")
                 progress(self.say, view)
 
 
@@ -210,7 +211,7 @@ class SweepPage(Page):
                 self.axis.props["aria-label"] = self.say("Parameter")
             self.chart = ui.echart({}).classes("oarsman-sweep-chart").props("role=img")
             self.chart.props["aria-label"] = self.say("Metric by parameter")
-        self.table = widgets.table("point", columns(self.say, view))
+        self.table = widgets.table(self.say, "point", columns(self.say, view))
         self.table.props(job_rows.CARDS_IF_NARROW).classes("oarsman-table")
         for slot, template in (("body-cell-point", POINT), ("body-cell-state", STATE), ("item", CARD)):
             self.table.add_slot(slot, template)

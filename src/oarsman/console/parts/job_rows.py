@@ -8,6 +8,7 @@ Values are only ever interpolated as text or bound as attributes; addresses are 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,7 @@ COLUMNS = {
 }
 USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "namespace")
 _FIELDS = {field: column for column, (_, field) in COLUMNS.items() if field is not None}
+_PAGE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 _CHOICES = ("owner", "namespace", "engine")
 
 
@@ -52,7 +54,7 @@ class JobsWanted:
     engine: str | None = None
     sort: str = NEWEST_FIRST
     columns: Sequence[str] = USUAL_COLUMNS
-    cursors: list[str | None] = field(default_factory=lambda: [None])  # of the pages gone through so far
+    page: int = 1
 
     @classmethod
     def read(cls, params: QueryParams) -> JobsWanted:
@@ -66,16 +68,19 @@ class JobsWanted:
             **chosen,
             sort=sort if sort.removeprefix("-") in _FIELDS else NEWEST_FIRST,
             columns=tuple(name for name in COLUMNS if name in asked) or USUAL_COLUMNS,
+            page=int(page) if _PAGE.fullmatch(page := params.get("page", "")) else 1,
         )
 
-    def address(self) -> str:
-        """The query of the page, with what differs from the usual."""
+    def address(self, *, paged: bool = False) -> str:
+        """The query of the page, with what differs from the usual. `paged`: with the number of the page."""
         chosen = self._chosen.items()
         pairs = [("search", self.search), *(("state", state) for state in self.states), *chosen]
         if self.sort != NEWEST_FIRST:
             pairs.append(("sort", self.sort))
         if tuple(self.columns) != USUAL_COLUMNS:
             pairs.append(("columns", ",".join(self.columns)))
+        if paged and self.page > 1:
+            pairs.append(("page", str(self.page)))
         return urlencode([(name, value) for name, value in pairs if value], errors="replace")
 
     def query(self) -> JobQuery:
@@ -85,7 +90,7 @@ class JobsWanted:
             search=self.search or None,
             sort=self.sort,
             limit=ROWS,
-            cursor=self.cursors[-1],
+            offset=(self.page - 1) * ROWS,
         )
 
     @property
@@ -104,7 +109,7 @@ class JobsWanted:
     def sort_by(self, column: object, downwards: bool) -> None:
         _, name = COLUMNS.get(column, ("", None)) if isinstance(column, str) else ("", None)
         self.sort = f"-{name}" if name and downwards else name or NEWEST_FIRST
-        self.cursors = [None]
+        self.page = 1
 
 
 def jobs_in(state: str) -> str:
@@ -159,7 +164,7 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         "workers": f"{one.workers_ready}/{one.workers}" if one.ended is None else str(one.workers),
         "resources": words.resources(say, one),
         "owner": one.owner,
-        "created": words.moment(one.created)[5:-3],  # without year and seconds: rows are narrow
+        "created": milliseconds(one.created),
         "since": milliseconds(one.started) if counts and one.started is not None else None,
         "duration": words.duration(one.started, one.ended) if one.ended is not None else "",
     }
@@ -173,12 +178,15 @@ BADGE = """
 _SPENT = """
 <span v-if="props.row.since" :data-since="props.row.since"></span><span v-else>{{ props.row.duration }}</span>"""
 
+_CREATED = '<oarsman-time :at="props.row.created" brief />'
+
 NAME = f"""
 <q-td :props="props">{_LINK}<div class="oarsman-note">{{{{ props.row.description }}}}</div></q-td>"""
 STATE = f"""
 <q-td :props="props">{BADGE}
   <div class="oarsman-note ellipsis oarsman-why" :title="props.row.why_said">{{{{ props.row.why }}}}</div>
 </q-td>"""
+CREATED = f'<q-td :props="props">{_CREATED}</q-td>'
 DURATION = f'<q-td :props="props">{_SPENT}</q-td>'
 MARK = '<q-checkbox v-model="props.selected" dense :aria-label="props.row.name" />'
 MARK_ALL = '<q-checkbox v-model="props.selected" dense aria-label="%s" />'
@@ -192,7 +200,8 @@ def card(*, marked: bool) -> str:
   <div class="oarsman-note">{{{{ props.row.why }}}}</div>
   <dl class="oarsman-facts">
     <template v-for="col in props.cols.filter((col) => !['name', 'state', 'duration'].includes(col.name) && col.value)"
-              :key="col.name"><dt>{{{{ col.label }}}}</dt><dd>{{{{ col.value }}}}</dd></template>
+              :key="col.name"><dt>{{{{ col.label }}}}</dt>
+      <dd v-if="col.name === 'created'">{_CREATED}</dd><dd v-else>{{{{ col.value }}}}</dd></template>
     <template v-for="col in props.cols.filter((col) => col.name === 'duration' && (col.value || props.row.since))"
               :key="col.name"><dt>{{{{ col.label }}}}</dt><dd>{_SPENT}</dd></template>
   </dl>

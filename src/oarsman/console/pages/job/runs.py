@@ -28,8 +28,9 @@ class RunsTab(Tab):
             "lasted": self.say("Duration"),
             "cause": self.say("Cause"),
         }
-        self.table = widgets.table("run", titles, sortable=False)
+        self.table = widgets.table(self.say, "run", titles, sortable=False)
         self.table.add_slot("body-cell-run", _LINK)
+        self.table.add_slot("body-cell-created", widgets.TIME)
         if self.job.summary.engine == "kube":
             note(self.say("On Kubernetes only the newest run of a job is kept."))
         else:
@@ -41,7 +42,7 @@ class RunsTab(Tab):
             {
                 "run": run.run,
                 "state": self.say(run.state),
-                "created": words.moment(run.created),
+                "created": widgets.milliseconds(run.created),
                 "lasted": words.duration(run.started, run.ended),
                 "cause": self.say.of(run.cause),
                 "href": address(self.key, run.run if number else None),
