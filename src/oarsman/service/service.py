@@ -363,7 +363,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
             environment = self._surroundings()
         except UserError as error:  # the caller's jobs cannot be run here
             return models.PreviewView(problems=[models.ProblemView(field="", message=error.message, hint=error.hint)])
-        return await preview.preview(
+        found = await preview.preview(
             self._jobs,
             wanted,
             environment=environment,
@@ -371,6 +371,18 @@ class JobService(OutputService, EnvironmentService, SweepService):
             owner=self._viewer.name if self._viewer is not None else None,
             asks=self._asks,
         )
+        if found.document is None or wanted.replace or not self._asks:
+            return found
+        taken = await self.taken(self._key_of(found.document))
+        return found if taken is None else models.PreviewView(problems=[taken])
+
+    async def taken(self, key: str) -> models.ProblemView | None:
+        """What keeps a new job from that name, as `create` would say it."""
+        require(self.identity, Action.CREATE)
+        if await if_there(self._jobs.get(key)) is None:
+            return None
+        said = Text("there is a job {key} already", key=key)
+        return models.ProblemView(field="metadata.name", message=said, hint=Text("give this one another name"))
 
     async def plan(self, wanted: models.Create) -> models.PlanView:
         """With the variables of this machine and what is installed there: for those whose jobs get them."""

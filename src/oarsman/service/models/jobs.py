@@ -133,7 +133,7 @@ ALL_JOBS = JobQuery.model_construct()  # does not build the model
 class Create(Value):
     """A job to run: YAML text or a document, one of the two."""
 
-    manifest: Annotated[str | None, Field(max_length=1 << 18)] = None
+    manifest: Annotated[str | None, Field(max_length=1 << 18, examples=["kind: MPIJob ..."])] = None
     document: Mapping[str, Any] | None = None
     folder: str | None = None  # where it runs, on engines that use the server's machine
     environment: Annotated[Mapping[str, str], few(10_000, str)] = Field(default_factory=dict)
