@@ -250,6 +250,10 @@ class Service(Protocol):
     async def create_sweep(self, wanted: models.SweepSpec) -> models.SweepView:
         """Begin a sweep; the same one again goes on with it. Nothing is submitted if any of its points is wrong."""
 
+    @operation("POST", "/sweeps/preview", "previewSweep")
+    async def preview_sweep(self, wanted: models.SweepSpec) -> models.SweepPreview:
+        """How many points a sweep would have and the first of them, or its mistakes by field. Changes nothing."""
+
     @operation("POST", "/sweeps/{namespace}/{name}/stop", "stopSweep", noted="stop sweep")
     async def stop_sweep(self, key: SweepKey) -> models.SweepView:
         """End what runs and hand in nothing more; results stay."""

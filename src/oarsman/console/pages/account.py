@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from oarsman.console.api import accounts as actions
 from oarsman.console.console import Console
 from oarsman.console.pages.page import Page, bare, spoken
-from oarsman.console.parts import words
+from oarsman.console.parts import mistakes, words
 from oarsman.console.parts.widgets import answered, at_the_door, columns, note, submit_or_cancel, sure
 from oarsman.console.parts.words import Words
 from oarsman.service.models import Account, AccountChange, AccountRole, MadeToken, NewAccount, NewToken, Role, Token
@@ -254,7 +254,8 @@ class PeoplePage(Page):
                 try:
                     wanted = NewAccount(name=name.value, role=_ROLES[role.value], password=password.value)
                 except ValidationError as error:
-                    said.set_text("; ".join(f"{self.say(str(e['loc'][0]))}: {e['msg']}" for e in error.errors()))
+                    called = (("name", self.say("Name")), ("password", self.say("Password")))
+                    said.set_text(mistakes.in_one_line(self.say, error, called))
                     return
                 if await self._do(lambda: actions.add_account(wanted, self.caller, self.gate)):
                     dialog.submit(True)

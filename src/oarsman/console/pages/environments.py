@@ -7,7 +7,7 @@ from nicegui import ui
 from pydantic import ValidationError
 
 from oarsman.console.pages.page import Page
-from oarsman.console.parts import words
+from oarsman.console.parts import mistakes, words
 from oarsman.console.parts.widgets import Part, answered, badge, note, said, submit_or_cancel
 from oarsman.errors import OarsmanError
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
@@ -168,7 +168,8 @@ class EnvironmentsPage(Page):
                     )
                     await self.context.ask(self.service.put_environment, wanted)
                 except ValidationError as error:
-                    wrong.set_text("; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors()))
+                    called = (("name", self.say("Name")), ("description", self.say("Description")))
+                    wrong.set_text(mistakes.in_one_line(self.say, error, called))
                 except OarsmanError as error:
                     await self.context.note("build environment", name.value, error.code)
                     wrong.set_text(self.say.refusal(error))

@@ -146,7 +146,11 @@ class SweepsPage(Page):
     path, title = "/sweeps", N_("Sweeps")
 
     async def show(self, _: Request) -> None:
-        note(self.say("One manifest, many sets of parameters: each point is a job of its own."))
+        with ui.row().classes("items-center w-full"):
+            note(self.say("One manifest, many sets of parameters: each point is a job of its own."))
+            ui.space()
+            if self.context.may_change:
+                ui.button(self.say("New sweep"), icon="add").props("unelevated no-caps href=/sweeps/new")
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.list = Part(ui.column().classes("w-full items-stretch"), self._draw)
         await self.refresh()
