@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
 
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.errors import UserError
@@ -24,9 +24,21 @@ from oarsman.plan.capacity.amounts import Capacity, total
 from oarsman.plan.capacity.placement import Machine
 from oarsman.store.logs import LogLine as LogLine
 from oarsman.store.logs import Search, stamp
+from oarsman.text.catalogue import N_
 from oarsman.text.sentence import Text
 
+if TYPE_CHECKING:
+    from oarsman.backends.ssh.check import Checked
+    from oarsman.backends.ssh.trusting import Trusting
+    from oarsman.engines.hosts.ssh.diagnose import Finding
+
 Document = dict[str, Any]
+STAGES = {  # of a check of hosts
+    "hosts": N_("asking the hosts"),
+    "ways": N_("trying the ways between the hosts"),
+    "real run": N_("running mpirun over all hosts"),
+    "network": N_("measuring the network"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +91,17 @@ class HostFinding:
     level: str  # warn or fail
     message: Annotated[str, Says(sentence=True)]
     hint: Annotated[str, Says(sentence=True)] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFinding:
+    """What a place has or lacks."""
+
+    subject: str
+    level: str  # ok, warn or missing
+    message: Annotated[str, Says(sentence=True)]
+    advice: Annotated[str | None, Says(sentence=True)] = None
+    blocking: bool = False  # where it is missing, no job can run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,6 +404,32 @@ class HasInventory(Protocol):
 
     def refusals(self, job: Job) -> Sequence[str]:
         """What of a manifest cannot be honoured there, without asking anybody."""
+
+
+@runtime_checkable
+class Examines(Protocol):
+    """Can tell what is there to run jobs with, what is missing, and what would help."""
+
+    async def examine(self) -> Sequence[DoctorFinding]: ...
+
+
+@runtime_checkable
+class ChecksHosts(Protocol):
+    """Reaches hosts by ssh, which can be checked, and let in to each other."""
+
+    async def check_hosts(
+        self,
+        names: Sequence[str],
+        *,
+        leave_out: bool,
+        network: bool,
+        tell: Callable[[Sequence[Finding]], None],
+        stage: Callable[[str], None],
+    ) -> Checked:
+        """`tell` hears of what is found, `stage` of what is done next (`STAGES`)."""
+
+    async def trust_hosts(self, *, undo: bool, seen: str | None = None) -> Trusting:
+        """What would be changed; with `seen`, the mark of that, it is done."""
 
 
 @runtime_checkable

@@ -24,6 +24,7 @@ from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
 from oarsman.manifest.convert import Conversion
 from oarsman.service import documents, listing, models, preview, views
+from oarsman.service.checks import Checking, CheckService
 from oarsman.service.documents import for_another_run
 from oarsman.service.environments import EnvironmentService
 from oarsman.service.job_index import JobIndex, Rows, RowsRead, if_there
@@ -44,7 +45,7 @@ T = TypeVar("T")
 _LATELY = timedelta(days=1)
 
 
-class JobService(OutputService, EnvironmentService, SweepService):
+class JobService(OutputService, EnvironmentService, SweepService, CheckService):
     """`job index`: where rows come from; without one, the backend is asked each time.
 
     `environment` and `folder` are what jobs get that mention none, at places that use this machine's. `others`: what
@@ -65,6 +66,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         progress: ProgressKept | None = None,
         sweeping: Sweeping | None = None,
+        checking: Checking | None = None,
     ) -> None:
         self.identity = identity
         self._asks, self._trusts = may(identity, Action.CREATE), may(identity, Action.ADMINISTER)
@@ -80,6 +82,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         self._now = now
         self._progress = progress
         self._sweeping = sweeping or Sweeping()
+        self._checking = checking or Checking()
         self._read: RowsRead | None = None
 
     # -- who may what --------------------------------------------------------------------------------

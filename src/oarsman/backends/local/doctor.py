@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from oarsman.backends.base import DoctorFinding
 from oarsman.backends.ssh.backend import SshBackend
 from oarsman.engines.hosts.core import cgroups, installed_mpi
 from oarsman.engines.hosts.core.job_spec import Separation
@@ -19,15 +19,6 @@ from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text
 
 OK, WARN, MISSING = "ok", "warn", "missing"
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorFinding:
-    subject: str
-    level: str
-    message: str
-    advice: str | None = None
-    blocking: bool = False
 
 
 def examine() -> list[DoctorFinding]:

@@ -20,6 +20,7 @@ def make_app(console: Console, description: Callable[[], Mapping[str, Any]]) -> 
 
     from oarsman.console.pages import (
         account,
+        checks,
         create,
         docs,
         environments,
@@ -51,6 +52,7 @@ def make_app(console: Console, description: Callable[[], Mapping[str, Any]]) -> 
         sweeps.SweepPage,
         environments.EnvironmentsPage,
         hosts.HostsPage,
+        checks.ChecksPage,
     ):
         page.register(console, connections, kind)
     ui.run_with(
