@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.console.api.running import Served
 
@@ -43,3 +45,89 @@ def test_mistakes_and_warnings_of_a_new_job_are_chinese(opened: Opened) -> None:
     page.get_by_role("textbox").filter(has_text="MPIJob").press("Control+Home")
     page.keyboard.type("nonsense: 1\n")
     expect(page.get_by_text("未知的字段“nonsense”").first).to_be_visible()
+
+
+# Names, units, and what programs are called by; and what engines and this test call things.
+NAMES = """
+Oarsman oarsman MPI mpirun MPIJob Open MPICH Intel OpenMPI Kubernetes kubeflow.org Python YAML CSV API REST CPU GPU CPUs
+GPUs RFC UTC GiB MiB KiB Gi Mi SSH ssh sshd NAME VALUE name value path TOKEN Tab Esc Enter English curl openapi.json
+Authorization Bearer Cookie camelCase ProblemDetails worker Worker workers launcher Launcher rank Rank ranks cgroup
+horovodrun Pod pod Slurm np loss images sec env hosts doctor check trust run job build sweep tokens link serve serves
+ExitCode default root train.py requirements.txt pip lr out err stdout stderr v1 v2beta1 MPI_ sh exit echo
+"""
+HERE = (
+    "broken held walk-env walked swept walker mistaken docs jobs create sweeps environments hosts account people checks"
+)
+WORD = re.compile(r"(?<![/\\w~.@{$-])[A-Za-z][A-Za-z]+(?:[-.][A-Za-z]+)*(?![\\w/@(=])")
+# What is read: texts, and what those hear who see none. Not what programs wrote, code, and what is said to be English.
+READ = """() => {
+    const apart = '.cm-editor, .oarsman-lines, .oarsman-code, .oarsman-log, [lang=en], pre, code, small,'
+        + ' script, style, .q-icon';
+    const found = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const parent = walker.currentNode.parentElement;
+        if (!parent.closest(apart) && parent.checkVisibility()) found.push(walker.currentNode.textContent);
+    }
+    for (const one of document.querySelectorAll('[aria-label], [placeholder], [alt]')) {
+        if (!one.closest(apart)) found.push(one.ariaLabel || one.placeholder || one.alt || '');
+    }
+    return found.map((text) => text.trim()).filter((text) => /[A-Za-z]{2}/.test(text));
+}"""
+PAGES = {
+    "/": "",
+    "/jobs": "",
+    "/jobs/default/broken?tab=Summary": "",
+    "/jobs/default/broken?tab=Ranks": "",
+    "/jobs/default/broken?tab=Logs": "",
+    "/jobs/default/broken?tab=Usage": "",
+    "/jobs/default/broken?tab=Metrics": "",
+    "/jobs/default/broken?tab=Events": "",
+    "/jobs/default/broken?tab=YAML": "",
+    "/jobs/default/held": "",
+    "/jobs/default/not-there": "",
+    "/create": "",
+    "/sweeps": "",
+    "/sweeps/new": "",
+    "/sweeps/default/swept": "",
+    "/hosts": "",
+    "/checks": "",
+    "/environments": "",
+    "/account": "",
+    "/people": "",
+    "/docs": "",
+    "/nothing/of/the/kind": "",
+}
+
+
+def test_no_page_says_in_english_what_has_a_chinese_word(server: Served, opened: Opened) -> None:
+    oarsman(server, "run", "-n", "1", "--name", "broken", "--", "sh", "-c", "exit 3", code=None)
+    oarsman(server, "submit", "-n", "1", "--name", "held", "--cpus", "1000", "--", "true", code=None)
+    oarsman(server, "sweep", "run", "--name", "swept", "--grid", "lr=1", "-n", "1", "--", "true")
+    oarsman(server, "env", "build", "walk-env")
+    make_account(server, "walker", "user")
+    page = opened("/", "zh-CN")
+    found: dict[str, set[str]] = {}
+    for path in PAGES:
+        page.goto(server.address + path)
+        page.wait_for_timeout(700)
+        found[path] = english(page)
+    page.goto(f"{server.address}/environments")
+    page.get_by_role("button", name="新建环境").click()
+    page.get_by_role("dialog").get_by_label("名称").fill("Not A Name")
+    page.get_by_role("dialog").get_by_role("button", name="构建").click()
+    expect(page.get_by_role("dialog").get_by_role("alert").last).not_to_be_empty()
+    found["a wrong environment"] = english(page)
+    page.goto(f"{server.address}/people")
+    page.get_by_role("button", name="新建账号").click()
+    page.get_by_role("dialog").get_by_label("密码").fill("short")
+    page.get_by_role("dialog").get_by_role("button", name="新建账号").click()
+    expect(page.get_by_role("dialog").get_by_role("alert").last).not_to_be_empty()
+    found["a wrong account"] = english(page)
+    told = "\n".join(f"{where}: {text}" for where, texts in found.items() for text in sorted(texts))
+    assert not told, told
+
+
+def english(page: Page) -> set[str]:
+    known = {*NAMES.split(), *HERE.split()}
+    return {text for text in page.evaluate(READ) if {*WORD.findall(text)} - known}

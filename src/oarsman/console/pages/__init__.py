@@ -29,6 +29,7 @@ def make_app(console: Console, description: Callable[[], Mapping[str, Any]]) -> 
         jobs,
         live,
         messages,
+        missing,
         new_sweep,
         overview,
         page,
@@ -39,6 +40,7 @@ def make_app(console: Console, description: Callable[[], Mapping[str, Any]]) -> 
     app = FastAPI(openapi_url=None)
     connections = live.LiveConnections(console.gate)
     account.register_login(console)
+    missing.register_missing(console, connections)
     docs.register_docs(console, connections, description)
     for kind in (
         account.AccountPage,

@@ -40,6 +40,8 @@ _DONE = {
     "add": N_("{count} lines are added"),
     "replace": N_("{count} lines of ours are replaced"),
     "remove": N_("{count} lines are removed"),
+    "addblock": N_("a block of ours: {count} hosts"),
+    "removeblock": N_("our block removed"),
 }
 
 
@@ -99,7 +101,8 @@ class ChecksPage(Page):
             badge(self.say, level, _BADGES)
             with ui.column().classes("gap-0 col"):
                 with ui.row().classes("gap-2"):
-                    ui.label(what).classes("text-weight-medium")
+                    if what:
+                        ui.label(what).classes("text-weight-medium")
                     said(self.say, message)
                 if hint:
                     said(self.say, hint).classes("oarsman-note")
@@ -155,7 +158,7 @@ class ChecksPage(Page):
                 ui.label(say("These get no jobs until they pass: {names}", names=", ".join(found.left_out)))
         for one in found.findings:
             if one.level != "ok":
-                self._line(one.level, _ends(one.host, one.other), one.message, one.hint)
+                self._line(one.level, "", one.message, one.hint)  # which names its hosts
         good = [one for one in found.findings if one.level == "ok"]
         if good:
             with ui.expansion(say("{count} steps are well", count=len(good))).classes("w-full").props("dense"):
@@ -219,7 +222,7 @@ class ChecksPage(Page):
         if not found.changes and not found.need_password:
             ui.label(say("There is nothing to change."))
         for one in found.left_out:
-            self._line("fail", one.host, one.message, one.hint)
+            self._line("fail", "", one.message, one.hint)
         for one in found.refused:
             self._line("warn", one.host, one.message, one.hint)
         for name in found.need_password:
@@ -231,11 +234,13 @@ class ChecksPage(Page):
             do.classes("self-start")
 
     def _changes(self, found: Iterable[TrustChangeView]) -> None:
-        for one in found:
-            with ui.row().classes("gap-2"):
-                ui.label(one.host or self.say("this machine")).classes("text-weight-medium")
-                ui.label(one.file).classes("oarsman-code")
-                ui.label(self.say(_DONE[one.action], count=one.count))
+        with ui.column().classes("gap-1"):
+            for one in found:
+                kind = "block" if one.file.endswith("config") and one.action in ("add", "remove") else ""
+                with ui.row().classes("gap-2 items-baseline"):
+                    ui.label(one.host or self.say("this machine")).classes("text-weight-medium")
+                    ui.label(one.file).classes("oarsman-code")
+                    ui.label(self.say(_DONE[f"{one.action}{kind}"], count=one.count))
 
     async def _do(self, order: TrustOrder) -> None:
         self.plan.clear()

@@ -6,6 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import quote
@@ -254,11 +255,13 @@ def bare(say: Words, title: str) -> Iterator[None]:
 
 
 def _basics(say: Words, title: str) -> None:
+    client = ui.context.client
+    client.page = copy(client.page)  # which is everybody's: here it is in the reader's language
+    client.page.language = "zh-CN" if say.language == "zh" else "en-US"
     ui.page_title(f"{title} · Oarsman")
     ui.colors(primary=widgets.PRIMARY)
     ui.add_css(widgets.CSS)
     ui.add_head_html(f"<script>{widgets.SCRIPT}</script>")
-    ui.run_javascript(f"document.documentElement.lang = '{'zh-CN' if say.language == 'zh' else 'en'}'")
 
 
 def _language(say: Words) -> None:
