@@ -20,7 +20,17 @@ from oarsman.console.pages.page import Page, bare, spoken
 from oarsman.console.parts import mistakes, words
 from oarsman.console.parts.widgets import answered, at_the_door, columns, note, submit_or_cancel, sure
 from oarsman.console.parts.words import Words
-from oarsman.service.models import Account, AccountChange, AccountRole, MadeToken, NewAccount, NewToken, Role, Token
+from oarsman.service.models import (
+    Account,
+    AccountChange,
+    AccountRole,
+    AuditEntry,
+    MadeToken,
+    NewAccount,
+    NewToken,
+    Role,
+    Token,
+)
 from oarsman.service.rights import Action, may
 from oarsman.text.catalogue import N_
 
@@ -275,8 +285,13 @@ class PeoplePage(Page):
         first = len(self.entries.rows)
         self.entries.add_rows(
             [
-                {**one.model_dump(mode="json"), "time": words.moment(one.time), "id": first + position}
+                {**self._told(one), "time": words.moment(one.time), "id": first + position}
                 for position, one in enumerate(found.items)
             ]
         )
         self.older.set_visibility(found.next is not None)
+
+    def _told(self, one: AuditEntry) -> dict[str, Any]:
+        """In the reader's language, as far as it is said in words of ours."""
+        told = {"what": self.say(one.what), "about": self.say(one.about) if one.about in words.ABOUT else one.about}
+        return {**one.model_dump(mode="json"), **told, "outcome": words.outcome(self.say, one.outcome)}

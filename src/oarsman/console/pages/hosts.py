@@ -43,7 +43,7 @@ class HostsPage(Page):
         if self.service.identity.role is Role.USER:
             note(self.say("Only your own jobs are listed; those of others count in the places."))
         self._queue()
-        Ticking()
+        Ticking(self.say)
         await self.refresh()
         self.context.on_changes(self.refresh)
         ui.timer(LOOK_AGAIN_SECONDS, self.refresh, immediate=False)

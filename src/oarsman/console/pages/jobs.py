@@ -200,7 +200,7 @@ class JobsPage(Page):
         self._empty()
         self._table()
         self._foot()
-        Ticking()
+        Ticking(self.say)
         if await self.refresh():
             await self.views.read()
         self.context.on_changes(self.refresh)

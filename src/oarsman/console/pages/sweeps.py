@@ -90,7 +90,7 @@ def row(say: Words, view: SweepView, point: SweepPoint) -> dict[str, Any]:
         "icon": icon,
         "colour": colour,
         "metric": point.metric,
-        "duration": words.duration(point.started, point.ended) if point.ended is not None else "",
+        "duration": words.duration(say, point.started, point.ended) if point.ended is not None else "",
         "cause": point.cause,
     }
 

@@ -161,7 +161,7 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         "owner": one.owner,
         "created": words.moment(one.created)[5:-3],  # without year and seconds: rows are narrow
         "since": milliseconds(one.started) if counts and one.started is not None else None,
-        "duration": words.duration(one.started, one.ended) if one.ended is not None else "",
+        "duration": words.duration(say, one.started, one.ended) if one.ended is not None else "",
     }
 
 

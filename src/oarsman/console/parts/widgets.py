@@ -13,6 +13,7 @@ from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.validation_element import ValidationElement
 
+from oarsman.console.parts import words
 from oarsman.console.parts.words import Words
 from oarsman.console.security import accounts, gate, throttle
 from oarsman.text import units
@@ -200,10 +201,11 @@ def fill(shown: ui.table, rows: list[dict[str, Any]]) -> None:
 class Ticking(Element, component="ticking.js"):
     """Once per page. It fills every element that has `data-since`."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Words) -> None:
         super().__init__()
         self._props["now"] = milliseconds(datetime.now(UTC))
         self._props["units"] = units.UNITS
+        self._props["words"] = words.duration_units(say)
 
 
 def milliseconds(moment: datetime) -> int:
