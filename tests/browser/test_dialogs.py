@@ -103,7 +103,7 @@ def test_the_name_of_a_new_environment_that_there_is_is_told_while_it_is_typed(s
     page.keyboard.type("-2")
     expect(page.get_by_role("dialog").get_by_role("button", name="Build")).to_be_enabled()
     page.keyboard.press("Escape")
-    oarsman(server, "env", "delete", "there", "--yes", code=None)
+    oarsman(server, "env", "delete", "there")
 
 
 def field_of(page: Page, complaint: str) -> object:
