@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
 
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.errors import UserError
@@ -26,11 +26,6 @@ from oarsman.store.logs import LogLine as LogLine
 from oarsman.store.logs import Search, stamp
 from oarsman.text.catalogue import N_
 from oarsman.text.sentence import Text
-
-if TYPE_CHECKING:
-    from oarsman.backends.ssh.check import Checked
-    from oarsman.backends.ssh.trusting import Trusting
-    from oarsman.engines.hosts.ssh.diagnose import Finding
 
 Document = dict[str, Any]
 STAGES = {  # of a check of hosts
@@ -404,32 +399,6 @@ class HasInventory(Protocol):
 
     def refusals(self, job: Job) -> Sequence[str]:
         """What of a manifest cannot be honoured there, without asking anybody."""
-
-
-@runtime_checkable
-class Examines(Protocol):
-    """Can tell what is there to run jobs with, what is missing, and what would help."""
-
-    async def examine(self) -> Sequence[DoctorFinding]: ...
-
-
-@runtime_checkable
-class ChecksHosts(Protocol):
-    """Reaches hosts by ssh, which can be checked, and let in to each other."""
-
-    async def check_hosts(
-        self,
-        names: Sequence[str],
-        *,
-        leave_out: bool,
-        network: bool,
-        tell: Callable[[Sequence[Finding]], None],
-        stage: Callable[[str], None],
-    ) -> Checked:
-        """`tell` hears of what is found, `stage` of what is done next (`STAGES`)."""
-
-    async def trust_hosts(self, *, undo: bool, seen: str | None = None) -> Trusting:
-        """What would be changed; with `seen`, the mark of that, it is done."""
 
 
 @runtime_checkable

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from oarsman.backends.base import Backend, ChecksHosts, Examines
-from oarsman.errors import ConflictError, ForbiddenError, OarsmanError, UnsupportedError
+from oarsman.backends.base import Backend
+from oarsman.errors import ConflictError, ForbiddenError, OarsmanError, UsageError
 from oarsman.portal import in_background
 from oarsman.service.models import (
     CheckFinding,
@@ -50,15 +50,18 @@ class Checking:
     def busy(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    def start(self, jobs: ChecksHosts, wanted: HostsCheckWanted) -> None:
+    def start(self, jobs: Backend, wanted: HostsCheckWanted) -> None:
         if self.busy:
             raise ConflictError(Text("the hosts are being checked already"), hint=Text("wait for its end"))
         self.view = HostsCheckView(state="running", stage="hosts", started=datetime.now(UTC))
         self._task = in_background(self._check(jobs, wanted), "a check of hosts")
 
-    async def _check(self, jobs: ChecksHosts, wanted: HostsCheckWanted) -> None:
+    async def _check(self, jobs: Backend, wanted: HostsCheckWanted) -> None:
+        from oarsman.backends import checks  # late, here and below: most calls ask nothing of this
+
         try:
-            found = await jobs.check_hosts(
+            found = await checks.check_hosts(
+                jobs,
                 wanted.hosts,
                 leave_out=wanted.leave_out,
                 network=wanted.network,
@@ -96,19 +99,15 @@ class CheckService:
 
     async def doctor(self) -> Sequence[DoctorFindingView]:
         require(self.identity, Action.EXAMINE)
-        if not isinstance(self._jobs, Examines):
-            raise UnsupportedError(Text("nobody can say what is missing there"))
-        return [DoctorFindingView.of(finding) for finding in await self._jobs.examine()]
+        from oarsman.backends import checks
 
-    @property
-    def _hosts(self) -> ChecksHosts:
-        if not isinstance(self._jobs, ChecksHosts):
-            raise UnsupportedError(Text("only SSH hosts can be checked"))
-        return self._jobs
+        return [DoctorFindingView.of(finding) for finding in await checks.examine(self._jobs)]
 
     async def check_hosts(self, wanted: HostsCheckWanted) -> HostsCheckView:
         require(self.identity, Action.EXAMINE)
-        self._checking.start(self._hosts, wanted)
+        if self._jobs.place != "ssh":
+            raise UsageError(Text("only SSH hosts can be checked"))
+        self._checking.start(self._jobs, wanted)
         return self._checking.view
 
     async def hosts_check(self) -> HostsCheckView:
@@ -117,12 +116,16 @@ class CheckService:
 
     async def plan_trust(self, wanted: TrustWanted) -> TrustView:
         self._require_owner()
-        return told(await self._hosts.trust_hosts(undo=wanted.undo))
+        from oarsman.backends import checks
+
+        return told(await checks.trust_hosts(self._jobs, undo=wanted.undo))
 
     async def trust_hosts(self, wanted: TrustOrder) -> TrustView:
         """Whoever asks may go away meanwhile: what was begun is finished."""
         self._require_owner()
-        work = asyncio.ensure_future(self._hosts.trust_hosts(undo=wanted.undo, seen=wanted.seen))
+        from oarsman.backends import checks
+
+        work = asyncio.ensure_future(checks.trust_hosts(self._jobs, undo=wanted.undo, seen=wanted.seen))
         return told(await asyncio.shield(work))
 
     def _require_owner(self) -> None:

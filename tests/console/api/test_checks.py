@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from oarsman.backends import checks
 from oarsman.backends.base import DoctorFinding
 from oarsman.backends.ssh.check import Checked
 from oarsman.backends.ssh.trusting import Trusting
@@ -36,12 +37,12 @@ class HostsInMemory(MemoryJobs):
         self.asked: list[Any] = []
         self.goes_on = asyncio.Event()
 
-    async def examine(self) -> Sequence[DoctorFinding]:
+    async def examine(self, _: object) -> Sequence[DoctorFinding]:
         self.asked.append("doctor")
         return [DoctorFinding("ssh", "missing", "not installed", "install it", blocking=True)]
 
     async def check_hosts(
-        self, names: Sequence[str], *, tell: Callable[..., None], stage: Callable[[str], None], **how: Any
+        self, _: object, names: Sequence[str], *, tell: Callable[..., None], stage: Callable[[str], None], **how: Any
     ) -> Checked:
         self.asked.append((*names, how))
         tell([WELL])
@@ -51,7 +52,7 @@ class HostsInMemory(MemoryJobs):
         left_out = {"node2": UNWELL.message} if how["leave_out"] else {}
         return Checked(findings=[WELL, UNWELL], speeds=[], unfit={"node2": UNWELL}, left_out=left_out)
 
-    async def trust_hosts(self, *, undo: bool, seen: str | None = None) -> Trusting:
+    async def trust_hosts(self, _: object, *, undo: bool, seen: str | None = None) -> Trusting:
         self.asked.append((undo, seen))
         if seen not in (None, "mark"):
             raise ConflictError("other")
@@ -62,8 +63,11 @@ class HostsInMemory(MemoryJobs):
 
 
 @pytest.fixture
-def hosts() -> HostsInMemory:
-    return HostsInMemory()
+def hosts(monkeypatch: pytest.MonkeyPatch) -> HostsInMemory:
+    found = HostsInMemory()
+    for name in ("examine", "check_hosts", "trust_hosts"):
+        monkeypatch.setattr(checks, name, getattr(found, name))
+    return found
 
 
 @pytest.fixture

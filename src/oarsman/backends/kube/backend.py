@@ -49,11 +49,6 @@ class KubeBackend(Edits):
         return KubeEnvironments(self._asking, self.home)
 
     # -- the way there -------------------------------------------------------------------------------
-    async def examine(self) -> Sequence[base.DoctorFinding]:
-        from oarsman.backends.kube.doctor import examine
-
-        return await examine(self)
-
     async def kube(self) -> Kube:
         """The server itself, for what is about the cluster and not about a job: `doctor` and `install`."""
         loop = asyncio.get_running_loop()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import DoctorFinding, Fit, HostRecord, Preview
+from oarsman.backends.base import Fit, HostRecord, Preview
 from oarsman.backends.stored import StoredBackend
 from oarsman.job.job import Job
 from oarsman.portal import in_thread
@@ -18,12 +18,6 @@ from oarsman.portal import in_thread
 
 class LocalBackend(StoredBackend):
     place = "local"
-
-    @in_thread
-    def examine(self) -> Sequence[DoctorFinding]:
-        from oarsman.backends.local.doctor import examine
-
-        return examine()
 
     @in_thread
     def hosts(self) -> Sequence[HostRecord]:

@@ -8,22 +8,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import DoctorFinding, Fit, HostRecord, Preview
+from oarsman.backends.base import Fit, HostRecord, Preview
 from oarsman.backends.stored import StoredBackend
 from oarsman.control.host_state import known_inventories
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
+from oarsman.engines.hosts.ssh.inventory import Inventory
 from oarsman.engines.hosts.ssh.inventory_file import find, load
 from oarsman.job.job import Job
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.portal import in_thread
 from oarsman.store.paths import Paths
-
-if TYPE_CHECKING:
-    from oarsman.backends.ssh.check import Checked
-    from oarsman.backends.ssh.trusting import Trusting
 
 
 class SshBackend(StoredBackend):
@@ -48,6 +45,11 @@ class SshBackend(StoredBackend):
     def check(self) -> None:
         load(self.inventory)
 
+    @in_thread
+    def read(self) -> tuple[Inventory, Paths]:
+        """The inventory as it is now, and where it is kept what its hosts said."""
+        return load(self.inventory), self._paths
+
     def _wanted(self, job: Job) -> Job:
         """With the hosts it is for."""
         if names.ANNOTATION_INVENTORY in job.annotations:
@@ -66,23 +68,6 @@ class SshBackend(StoredBackend):
         if self._asks and not inventory_facts.fresh:
             await inventory_facts.look()
         return inventory_facts
-
-    async def examine(self) -> Sequence[DoctorFinding]:
-        from oarsman.backends.local.doctor import examine_ssh_hosts
-
-        return await examine_ssh_hosts(self._given)
-
-    async def check_hosts(self, names: Sequence[str], **how: Any) -> Checked:
-        from oarsman.backends.ssh.check import check, chosen
-
-        inventory = await asyncio.to_thread(load, self.inventory)
-        return await check(inventory, chosen(inventory, names), paths=self._paths, **how)
-
-    async def trust_hosts(self, *, undo: bool, seen: str | None = None) -> Trusting:
-        from oarsman.backends.ssh.trusting import trust_hosts
-
-        inventory = await asyncio.to_thread(load, self.inventory)
-        return await trust_hosts(inventory, undo=undo, seen=seen, paths=self._paths)
 
     async def hosts(self) -> Sequence[HostRecord]:
         from oarsman.backends.ssh import capacity
