@@ -12,6 +12,7 @@ from nicegui import events, ui
 
 from oarsman.console.pages.job.actions import Actions
 from oarsman.console.pages.job.ranks import RanksTab
+from oarsman.console.pages.job.runs import RunsTab, address, which
 from oarsman.console.pages.job.tabs import Events, Log, Manifest, MetricsTab, Tab, Usage
 from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import words
@@ -93,12 +94,14 @@ class JobPage(Page):
 
     async def show(self, request: Request) -> None:
         self.key = key_of(request)
+        run = request.query_params.get("run", "")
+        self.run = int(run) if run.isdecimal() and len(run) < 10 else None  # None: the newest
         try:
-            self.job = await self.context.ask(self.service.job, self.key)
+            self.job = await self.context.ask(self.service.job, self.key, run=self.run)
         except (NotFoundError, ForbiddenError) as error:
             said(self.say, error.message).classes("oarsman-card")
             return
-        about = (self.context, self.key, self.job)
+        about = (self.context, self.key, self.job, self.run)
         self.log, ranks = Log(*about), RanksTab(*about)
         ranks.on_pick = self._log_of
         tabs = (
@@ -108,6 +111,7 @@ class JobPage(Page):
             Usage(*about),
             MetricsTab(*about),
             Events(*about),
+            RunsTab(*about),
             Manifest(*about),
         )
         self.tabs: dict[str, Tab] = {tab.name: tab for tab in tabs}
@@ -131,10 +135,10 @@ class JobPage(Page):
 
     async def refresh(self) -> None:
         try:
-            found = await self.context.ask(self.service.job, self.key)
+            found = await self.context.ask(self.service.job, self.key, run=self.run)
         except NotFoundError:
             if not self.actions.busy:
-                ui.navigate.to("/jobs")
+                ui.navigate.to("/jobs" if self.run is None else address(self.key))
             return
         if found != self.job:
             self.job = found
@@ -162,7 +166,8 @@ class JobPage(Page):
 
     async def _turned(self, event: events.ValueChangeEventArguments[Any]) -> None:
         self.open = str(event.value)
-        ui.navigate.history.replace(f"?tab={quote(self.open)}")
+        run = "" if self.run is None else f"run={self.run}&"
+        ui.navigate.history.replace(f"?{run}tab={quote(self.open)}")
         await self._look()
 
     def _log_of(self, rank: int) -> None:
@@ -178,6 +183,10 @@ class JobPage(Page):
             ui.label(self.job.summary.name).classes("text-h5 oarsman-title")
             self.state = Part(ui.row(), lambda _: badge(self.say, self.job.summary.state))
             self.lasted = note(self._lasted())
+            self.number = Part(
+                ui.row().classes("items-center"),
+                lambda number: which(self.say, self.key, number, chosen=self.run is not None),
+            )
             ui.space()
             self.buttons = Part(ui.row().classes("items-center"), lambda _: self.actions.buttons())
         self.outcome = Part(ui.column().classes("w-full items-stretch"), lambda _: self._draw_outcome())
@@ -186,8 +195,9 @@ class JobPage(Page):
         job = self.job.summary
         self.actions.job = self.job
         self.state.show(job.state)
+        self.number.show(job.run)
         self.lasted.set_text(self._lasted())
-        if self.context.may_change:
+        if self.context.may_change and self.run is None:
             self.buttons.show(self.actions.offered())
         self.outcome.show((job.state, job.message, self.job.cause))
 
