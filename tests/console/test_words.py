@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,13 +14,13 @@ import oarsman
 from oarsman import errors, names
 from oarsman.console.pages.create import controls
 from oarsman.console.parts import charts, mistakes
-from oarsman.console.parts.widgets import STATES
+from oarsman.console.parts.widgets import STATES, at_the_door
 from oarsman.console.parts.words import ABOUT, DEEDS, HOST_STATES, OUTCOMES, REFUSALS, ROLES, UNITS, Words, duration
 from oarsman.errors import ConflictError, OarsmanError
 from oarsman.manifest import form
 from oarsman.service.contract import operations
 from oarsman.service.documents import all_templates
-from oarsman.service.models import EnvironmentSpec, NewAccount, Role, SweepSpec
+from oarsman.service.models import EnvironmentSpec, NewAccount, PasswordChange, Role, SweepSpec
 from oarsman.text.catalogue import catalogue
 from oarsman.text.sentence import Text
 
@@ -74,6 +75,14 @@ def test_what_pydantic_finds_wrong_is_said_in_the_readers_language() -> None:
         told = mistakes.by_field(Words("zh"), caught.value)
         assert list(told) == [field]
         assert re.search("[一-鿿]", told[field]), told
+
+
+def test_a_new_password_that_is_too_short_is_told_in_the_readers_language() -> None:
+    with pytest.raises(ValidationError) as caught:
+        PasswordChange(current="correct horse", new="short")
+    (found,) = caught.value.errors()
+    assert found["msg"] == mistakes.TOO_SHORT
+    assert json.loads(at_the_door(Words("zh")).strip("()"))[found["msg"]] == "至少 8 个字符"
 
 
 def test_engines_have_names_that_people_know() -> None:

@@ -38,6 +38,10 @@ def said(say: Words, found: Mapping[str, Any]) -> str:
     return say(template, **found.get("ctx", {})) if template else str(found["msg"])
 
 
+def too_short(say: Words) -> str:
+    return say(_SAID["string_too_short"], min_length=8)
+
+
 def by_field(say: Words, error: ValidationError) -> dict[str, str]:
     """The first of each field."""
     found: dict[str, str] = {}

@@ -13,7 +13,7 @@ from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.validation_element import ValidationElement
 
-from oarsman.console.parts import words
+from oarsman.console.parts import mistakes, words
 from oarsman.console.parts.words import Words
 from oarsman.console.security import accounts, gate, throttle
 from oarsman.text import units
@@ -62,7 +62,8 @@ def said(say: Words, sentence: str) -> ui.label:
 
 def at_the_door(say: Words) -> str:
     """What the API may answer to somebody's password, as a table for scripts: that answer goes past the pages."""
-    return f"({json.dumps({text: say.of(text) for text in _AT_THE_DOOR if say.of(text) != text})})"
+    said = {text: say.of(text) for text in _AT_THE_DOOR if say.of(text) != text}
+    return f"({json.dumps({**said, mistakes.TOO_SHORT: mistakes.too_short(say)})})"
 
 
 Badges = Mapping[str, tuple[str, str]]  # state -> icon and class of its colour
