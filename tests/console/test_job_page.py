@@ -18,7 +18,7 @@ SAY = Words("en")
 
 def test_a_step_that_was_passed_over_takes_no_time_and_the_next_counts_from_the_one_before() -> None:
     steps = [Step(name=name, time=NOON + timedelta(seconds=at)) for name, at in (("submitted", 0), ("admitted", 2))]
-    told = {mark.name: (mark.time is not None, mark.took) for mark in marks(steps)}
+    told = {mark.name: (mark.time is not None, mark.took) for mark in marks(Words("en"), steps)}
     assert told["submitted"] == (True, "")
     assert told["queued"] == (False, "")
     assert told["admitted"] == (True, "2s")

@@ -31,6 +31,7 @@ from oarsman.console.parts.words import Words
 from oarsman.errors import OarsmanError
 from oarsman.service import views
 from oarsman.service.models import AmountsView, FindingView, HostView, QueueEntry, Role
+from oarsman.service.rights import Action, may
 from oarsman.text import units
 from oarsman.text.catalogue import N_
 
@@ -44,7 +45,11 @@ class HostsPage(Page):
 
     async def show(self, _: Request) -> None:
         self.cards: dict[str, _HostCard] = {}
-        heading(self.say("Hosts"), "text-h5", 1)
+        with ui.row().classes("items-center w-full"):
+            heading(self.say("Hosts"), "text-h5", 1)
+            ui.space()
+            if may(self.service.identity, Action.EXAMINE):
+                ui.button(self.say("Checks"), icon="troubleshoot").props("outline no-caps href=/checks")
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.alarm = HostAlarm(self.say)
         self.hosts = ui.element("div").classes("oarsman-hosts")
@@ -52,7 +57,7 @@ class HostsPage(Page):
         if self.service.identity.role is Role.USER:
             note(self.say("Only your own jobs are listed; those of others count in the places."))
         self._queue()
-        Ticking()
+        Ticking(self.say)
         await self.refresh()
         self.context.on_changes(self.refresh)
         ui.timer(LOOK_AGAIN_SECONDS, self.refresh, immediate=False)

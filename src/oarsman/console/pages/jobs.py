@@ -193,7 +193,7 @@ class Bulk(PagePart):
             with ui.dialog(value=True) as dialog, ui.card().classes("oarsman-dialog"):
                 ui.label(summary).classes("text-subtitle1")
                 facts(refused, "oarsman-refused", of_value="oarsman-note")
-                ui.button(self.say("Close"), on_click=dialog.close).props("flat no-caps")
+                ui.button(self.say("Close"), on_click=dialog.close).props("flat no-caps autofocus")
             dialog.on("hide", dialog.delete)
 
 
@@ -211,7 +211,7 @@ class JobsPage(Page):
         self._empty()
         self._table()
         self._foot()
-        Ticking()
+        Ticking(self.say)
         if await self.refresh():
             await self.views.read()
         self.context.on_changes(self.refresh)

@@ -43,7 +43,7 @@ class OverviewPage(Page):
         self.room = _part("oarsman-card", self._room)
         self.waiting = _part("oarsman-card", self._waiting)
         self.failures = _part("oarsman-card", self._failures)
-        Ticking()
+        Ticking(self.say)
         await self.refresh()
         self.context.on_changes(self.refresh)
         ui.timer(LOOK_AGAIN_SECONDS, self.refresh, immediate=False)

@@ -90,7 +90,7 @@ def row(say: Words, view: SweepView, point: SweepPoint) -> dict[str, Any]:
         "icon": icon,
         "colour": colour,
         "metric": point.metric,
-        "duration": words.duration(point.started, point.ended) if point.ended is not None else "",
+        "duration": words.duration(say, point.started, point.ended) if point.ended is not None else "",
         "cause": point.cause,
     }
 
@@ -146,7 +146,11 @@ class SweepsPage(Page):
     path, title = "/sweeps", N_("Sweeps")
 
     async def show(self, _: Request) -> None:
-        note(self.say("One manifest, many sets of parameters: each point is a job of its own."))
+        with ui.row().classes("items-center w-full"):
+            note(self.say("One manifest, many sets of parameters: each point is a job of its own."))
+            ui.space()
+            if self.context.may_change:
+                ui.button(self.say("New sweep"), icon="add").props("unelevated no-caps href=/sweeps/new")
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.list = Part(ui.column().classes("w-full items-stretch"), self._draw)
         await self.refresh()

@@ -3,18 +3,18 @@
 const TWICE_A_SECOND = 500;
 
 // The units are those that the server writes durations with: [from so many seconds on, unit, size of its parts, unit].
-function told(seconds, units) {
+function told(seconds, units, words) {
   for (const [size, unit, part, smaller] of units) {
     if (seconds < size) continue;
     const rest = Math.floor((seconds % size) / part);
-    return `${Math.floor(seconds / size)}${unit}` + (rest ? `${rest}${smaller}` : "");
+    return `${Math.floor(seconds / size)}${words[unit]}` + (rest ? `${rest}${words[smaller]}` : "");
   }
-  return `${seconds}s`;
+  return `${seconds}${words.s}`;
 }
 
 export default {
   template: `<span hidden></span>`,
-  props: { now: Number, units: Array },
+  props: { now: Number, units: Array, words: Object },
   mounted() {
     this.ahead = this.now - Date.now();
     this.timer = setInterval(this.tick, TWICE_A_SECOND);
@@ -25,7 +25,7 @@ export default {
     tick() {
       for (const place of document.querySelectorAll("[data-since]")) {
         const seconds = Math.max(0, Math.floor((Date.now() + this.ahead - Number(place.dataset.since)) / 1000));
-        const text = told(seconds, this.units);
+        const text = told(seconds, this.units, this.words).trim();
         if (place.textContent !== text) place.textContent = text;
       }
     },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
@@ -11,7 +11,9 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 from nicegui.element import Element
+from nicegui.elements.mixins.validation_element import ValidationElement
 
+from oarsman.console.parts import mistakes, words
 from oarsman.console.parts.words import LOST_HOSTS, Words
 from oarsman.console.security import accounts, gate, throttle
 from oarsman.service.models import HostView
@@ -61,7 +63,8 @@ def said(say: Words, sentence: str) -> ui.label:
 
 def at_the_door(say: Words) -> str:
     """What the API may answer to somebody's password, as a table for scripts: that answer goes past the pages."""
-    return f"({json.dumps({text: say.of(text) for text in _AT_THE_DOOR if say.of(text) != text})})"
+    said = {text: say.of(text) for text in _AT_THE_DOOR if say.of(text) != text}
+    return f"({json.dumps({**said, mistakes.TOO_SHORT: mistakes.too_short(say)})})"
 
 
 Badges = Mapping[str, tuple[str, str]]  # state -> icon and class of its colour
@@ -152,21 +155,56 @@ class HostAlarm(Part):
 
 
 async def answered(dialog: ui.dialog) -> Any:
-    """What was chosen. The dialog is gone afterwards, unless the reader left the page and all of it went first."""
-    try:
-        return await dialog
-    finally:
-        if not (dialog.is_deleted or dialog.client.is_deleted):
-            dialog.delete()
+    """What was chosen. The keyboard begins in the first field, and returns to what opened the dialog: the browser does
+    that after hiding it, so only then it goes."""
+    inside = list(dialog.descendants())
+    fields = [
+        one for one in inside if isinstance(one, ValidationElement) and one.visible and not one.props.get("disable")
+    ]
+    for one in (fields or [one for one in inside if isinstance(one, ui.button)][-1:])[:1]:
+        one.props("autofocus")
+    dialog.on("hide", dialog.delete)
+    return await dialog
+
+
+# In a field of one line. What chooses among words of an input method, or in a list of choices, is no answer.
+_ENTER = """(event) => {
+    const field = event.target;
+    if (field.tagName === 'INPUT' && field.role !== 'combobox' && !event.isComposing && !event.repeat) emit();
+}"""
 
 
 def submit_or_cancel(
-    say: Words, dialog: ui.dialog, word: str, submit: Callable[[], Any] | None = None, *, grave: bool = False
+    say: Words,
+    dialog: ui.dialog,
+    word: str,
+    submit: Callable[[], Any] | None = None,
+    *,
+    grave: bool = False,
+    otherwise: Callable[[], object] = lambda: None,
 ) -> ui.button:
-    """The last row of a dialog; `submit` is for one that does something before it closes."""
+    """The last row of a dialog; `submit` is for one that does something before it closes, `otherwise` draws what else
+    can be done. Enter in a field does what the last button does."""
+    busy = False
+
+    async def accept() -> None:
+        nonlocal busy
+        if busy or not made.enabled:
+            return
+        busy = True
+        try:
+            if submit is None:
+                dialog.submit(True)
+            elif isinstance(done := submit(), Awaitable):
+                await done
+        finally:
+            busy = False
+
     with ui.row():
         ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
-        made = ui.button(word, on_click=submit or (lambda: dialog.submit(True)))
+        otherwise()
+        made = ui.button(word, on_click=accept)
+    dialog.on("keydown.enter", accept, js_handler=_ENTER)
     return made.props("unelevated no-caps" + (" color=negative" if grave else ""))
 
 
@@ -214,10 +252,11 @@ def fill(shown: ui.table, rows: list[dict[str, Any]]) -> None:
 class Ticking(Element, component="ticking.js"):
     """Once per page. It fills every element that has `data-since`."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Words) -> None:
         super().__init__()
         self._props["now"] = milliseconds(datetime.now(UTC))
         self._props["units"] = units.UNITS
+        self._props["words"] = words.duration_units(say)
 
 
 def milliseconds(moment: datetime) -> int:

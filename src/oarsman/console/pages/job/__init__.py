@@ -79,7 +79,7 @@ class SummaryTab(Tab):
         badge(self.say, attempt.outcome or "Running")
         if attempt.started is not None:
             moment(attempt.started).classes("oarsman-note")
-        note(words.duration(attempt.started, attempt.ended))
+        note(words.duration(self.say, attempt.started, attempt.ended))
         if attempt.workers is not None:
             note(self.say("{count} workers", count=attempt.workers))
         if attempt.cause is not None:
@@ -183,7 +183,7 @@ class JobPage(Page):
         self.panels.set_value(self.log.name)
 
     def _lasted(self) -> str:
-        return words.duration(self.job.summary.started, self.job.summary.ended)
+        return words.duration(self.say, self.job.summary.started, self.job.summary.ended)
 
     def _build_head(self) -> None:
         """The buttons are drawn anew only if they are others: a click on one that is just being replaced is lost."""

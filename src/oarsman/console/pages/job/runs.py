@@ -43,7 +43,7 @@ class RunsTab(Tab):
                 "run": run.run,
                 "state": self.say(run.state),
                 "created": widgets.milliseconds(run.created),
-                "lasted": words.duration(run.started, run.ended),
+                "lasted": words.duration(self.say, run.started, run.ended),
                 "cause": self.say.of(run.cause),
                 "href": address(self.key, run.run if number else None),
             }
