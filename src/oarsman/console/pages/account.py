@@ -17,8 +17,17 @@ from pydantic import ValidationError
 from oarsman.console.api import accounts as actions
 from oarsman.console.console import Console
 from oarsman.console.pages.page import Page, bare, spoken
-from oarsman.console.parts import words
-from oarsman.console.parts.widgets import answered, at_the_door, columns, note, submit_or_cancel, sure
+from oarsman.console.parts import widgets, words
+from oarsman.console.parts.widgets import (
+    answered,
+    at_the_door,
+    columns,
+    heading,
+    note,
+    page_head,
+    submit_or_cancel,
+    sure,
+)
 from oarsman.console.parts.words import Words
 from oarsman.service.models import Account, AccountChange, AccountRole, MadeToken, NewAccount, NewToken, Role, Token
 from oarsman.service.rights import Action, may
@@ -47,7 +56,8 @@ def register_login(console: Console) -> None:
     def login(request: Request) -> None:
         say = spoken(request)
         with bare(say, say("Log in")):
-            ui.label("Oarsman").classes("text-h5")
+            widgets.logo()
+            heading("Oarsman", 1)
             if request.query_params.get("link") == "used":
                 ui.label(say("This link was used before, or is older than ten minutes.")).classes("is-bad")
             if not console.backends.tokens_needed:
@@ -81,8 +91,7 @@ class AccountPage(Page):
         context, self.caller, self.gate = self.context, self.context.caller, self.context.console.gate
         self.firm = ui.element("div")
         with ui.row().classes("oarsman-card items-center w-full"):
-            ui.icon("person").props('aria-hidden="true"').classes("text-h5")
-            ui.label(context.name).classes("text-h6")
+            heading(context.name, 1)
             note(self.say(self.service.identity.role.value))
             ui.space()
             if may(self.service.identity, Action.ADMINISTER):
@@ -99,7 +108,7 @@ class AccountPage(Page):
 
     def _password(self) -> None:
         with ui.column().classes("oarsman-card w-full oarsman-password"):
-            ui.label(self.say("Password")).classes("text-subtitle1")
+            heading(self.say("Password"))
             with ui.row().classes("items-center"):
                 for name, label, fill in (
                     ("current", self.say("Current password"), "current-password"),
@@ -114,7 +123,7 @@ class AccountPage(Page):
     async def _tokens(self) -> None:
         with ui.column().classes("oarsman-card w-full items-stretch"):
             with ui.row().classes("items-center w-full"):
-                ui.label(self.say("API tokens")).classes("text-subtitle1")
+                heading(self.say("API tokens"))
                 ui.space()
                 purpose = ui.input(self.say("What it is for")).props("outlined dense autocomplete=off")
                 days = ui.number(self.say("Days it lasts"), min=1, max=3650, precision=0)
@@ -176,14 +185,15 @@ class PeoplePage(Page):
         self.caller, self.gate = self.context.caller, self.context.console.gate
         self.cursor: str | None = None
         self.firm = ui.element("div")
+        page_head(self.say(self.title))
         with ui.column().classes("oarsman-card w-full items-stretch"):
             with ui.row().classes("items-center w-full"):
-                ui.label(self.say("Accounts")).classes("text-subtitle1")
+                heading(self.say("Accounts"))
                 ui.space()
                 ui.button(self.say("New account"), icon="person_add", on_click=self._add).props("outline no-caps")
             self.accounts = ui.column().classes("w-full items-stretch")
         with ui.column().classes("oarsman-card w-full items-stretch"):
-            ui.label(self.say("Audit log")).classes("text-subtitle1")
+            heading(self.say("Audit log"))
             titles = {
                 "time": self.say("Time"),
                 "who": self.say("Who"),
@@ -193,7 +203,8 @@ class PeoplePage(Page):
                 "address": self.say("From"),
             }
             self.entries = ui.table(columns=columns(titles), rows=[], row_key="id").classes("w-full")
-            self.entries.props("flat dense wrap-cells hide-pagination").pagination = {"rowsPerPage": 0}
+            widgets.readable(self.entries).props("flat dense wrap-cells hide-pagination")
+            self.entries.pagination = {"rowsPerPage": 0}
             self.older = ui.button(self.say("Older"), on_click=self._more).props("flat no-caps")
         await self._refresh()
         await self._more()

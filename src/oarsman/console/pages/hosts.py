@@ -13,7 +13,18 @@ from oarsman.console.pages.overview import LOOK_AGAIN_SECONDS
 from oarsman.console.pages.page import Page
 from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.charts import SlotHolder, Slots, colours
-from oarsman.console.parts.widgets import Part, Ticking, badge, columns, heading, milliseconds, note, said
+from oarsman.console.parts.widgets import (
+    Part,
+    Ticking,
+    badge,
+    columns,
+    heading,
+    milliseconds,
+    note,
+    page_head,
+    readable,
+    said,
+)
 from oarsman.console.parts.words import Words
 from oarsman.errors import OarsmanError
 from oarsman.service import views
@@ -31,14 +42,15 @@ class HostsPage(Page):
 
     async def show(self, _: Request) -> None:
         self.cards: dict[str, _HostCard] = {}
-        heading(self.say("Hosts"), "text-h5", 1)
+        page_head(self.say(self.title))
+        heading(self.say("Hosts"))
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.hosts = ui.element("div").classes("oarsman-hosts")
-        heading(self.say("Queue"), "text-h5", 1)
+        heading(self.say("Queue"))
         if self.service.identity.role is Role.USER:
             note(self.say("Only your own jobs are listed; those of others count in the places."))
         self._queue()
-        Ticking()
+        Ticking(self.say)
         await self.refresh()
         self.context.on_changes(self.refresh)
         ui.timer(LOOK_AGAIN_SECONDS, self.refresh, immediate=False)
@@ -53,15 +65,15 @@ class HostsPage(Page):
             "waited": self.say("Waits for"),
             "why": self.say("Why it waits"),
         }
+        self.nothing = note(self.say("Nothing waits."))
         self.queue = ui.table(columns=columns(titles), rows=[], row_key="job", pagination=50)
         self.queue.classes("oarsman-card oarsman-table w-full")
-        self.queue.props(f"flat dense wrap-cells {job_rows.CARDS_IF_NARROW}").props["hide-pagination"] = True
+        readable(self.queue).props("flat dense wrap-cells").props["hide-pagination"] = True
         for slot, template in (
             ("body-cell-job", _JOB),
             ("body-cell-waited", _WAITED),
             ("body-cell-why", _WHY),
             ("item", _CARD),
-            ("no-data", f"<span>{self.say('Nothing waits.')}</span>"),
         ):
             self.queue.add_slot(slot, template)
 
@@ -73,6 +85,8 @@ class HostsPage(Page):
             return
         self.trouble.set_text("")
         self._show_hosts(hosts)
+        self.nothing.set_visibility(not queue)
+        self.queue.set_visibility(bool(queue))
         rows = [_row(self.say, one, self.context.backend.jobs.place) for one in queue]
         if rows != self.queue.rows:
             self.queue.rows = rows
@@ -111,7 +125,7 @@ class _HostCard:
         self._check.show((host.checked, host.findings))
 
     def _draw_head(self, host: HostView) -> None:
-        heading(host.name)
+        heading(host.name, 3)
         badge(self._say, host.state, {_READY: ("check_circle", "is-good")}, ("error", "is-bad"))
         if host.message:
             said(self._say, host.message).classes("oarsman-note")

@@ -18,7 +18,7 @@ from nicegui import ui
 from oarsman.console.api import PREFIX
 from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import job_rows, widgets, words
-from oarsman.console.parts.widgets import STATES, Part, badge, note
+from oarsman.console.parts.widgets import STATES, Part, badge, crumbs, heading, note, page_head
 from oarsman.console.parts.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
 from oarsman.service.models import SweepPoint, SweepView
@@ -146,7 +146,8 @@ class SweepsPage(Page):
     path, title = "/sweeps", N_("Sweeps")
 
     async def show(self, _: Request) -> None:
-        note(self.say("One manifest, many sets of parameters: each point is a job of its own."))
+        about = self.say("One manifest, many sets of parameters: each point is a job of its own.")
+        page_head(self.say(self.title), about)
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.list = Part(ui.column().classes("w-full items-stretch"), self._draw)
         await self.refresh()
@@ -170,7 +171,7 @@ class SweepsPage(Page):
             with ui.column().classes("oarsman-card w-full").props("role=article") as card:
                 card.props["aria-label"] = view.name
                 with ui.row().classes("items-center w-full"):
-                    ui.link(view.name, address(view.key)).classes("oarsman-link text-subtitle1")
+                    ui.link(view.name, address(view.key)).classes("oarsman-link oarsman-h2")
                     badge(self.say, view.state, _BADGES)
                     ui.space()
                     for fact in (", ".join(view.parameters), view.owner, words.moment(view.created)):
@@ -185,13 +186,15 @@ class SweepPage(Page):
         try:
             self.view = view = await self.context.ask(self.service.sweep, key_of(request))
         except (NotFoundError, ForbiddenError) as error:
+            page_head(key_of(request))
             ui.label(error.message).classes("oarsman-card")
             return
         self.pending = False
         self.next_look = 0.0
         self.firm = ui.element("div")
-        with ui.row().classes("items-center w-full"):
-            ui.label(view.name).classes("text-h6")
+        crumbs(self.say, (self.say("Sweeps"), "/sweeps"))
+        with ui.row().classes("oarsman-head"):
+            heading(view.name, 1)
             state = Part(ui.element("div"), lambda _: badge(self.say, self.view.state, _BADGES))
             ui.space()
             with ui.element("a").classes("oarsman-link").props("download") as link:
@@ -203,7 +206,7 @@ class SweepPage(Page):
         self.parts = (state, buttons)
         with ui.column().classes("oarsman-card w-full") as self.figure:
             with ui.row().classes("items-center w-full"):
-                ui.label(self.say("Metric by parameter")).classes("text-subtitle1")
+                heading(self.say("Metric by parameter"))
                 ui.space()
                 self.axis = ui.select(list(view.parameters), value=view.parameters[0] if view.parameters else None)
                 self.axis.props("outlined dense").on_value_change(self._draw_chart)
@@ -211,7 +214,6 @@ class SweepPage(Page):
             self.chart = ui.echart({}).classes("oarsman-sweep-chart").props("role=img")
             self.chart.props["aria-label"] = self.say("Metric by parameter")
         self.table = widgets.table("point", columns(self.say, view))
-        self.table.props(job_rows.CARDS_IF_NARROW).classes("oarsman-table")
         for slot, template in (("body-cell-point", POINT), ("body-cell-state", STATE), ("item", CARD)):
             self.table.add_slot(slot, template)
         self._draw()

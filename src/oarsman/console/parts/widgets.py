@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from nicegui import ui
 from nicegui.element import Element
@@ -73,8 +73,31 @@ def badge(say: Words, state: str, known: Badges = STATES, other: tuple[str, str]
         ui.label(say(state))
 
 
-def heading(text: str, size: str = "text-subtitle1", level: int = 2) -> None:
-    ui.label(text).classes(size).props(f'role="heading" aria-level="{level}"')
+def heading(text: str, level: int = 2) -> ui.label:
+    return ui.label(text).classes(f"oarsman-h{level}").props(f'role="heading" aria-level="{level}"')
+
+
+def page_head(title: str, about: str = "") -> ui.row:
+    """What a page begins with. What is put into it stands at the right."""
+    with ui.row().classes("oarsman-head") as head:
+        heading(title, 1)
+        if about:
+            note(about)
+        ui.space()
+    return head
+
+
+def crumbs(say: Words, *places: tuple[str, str]) -> None:
+    """The way to a page that is about one thing: what each place is called, and its address."""
+    with ui.element("nav").classes("oarsman-crumbs") as made:
+        for name, address in places:
+            ui.link(name, address)
+    made.props["aria-label"] = say("Where this is")
+
+
+def logo() -> None:
+    """Says nothing: the name stands beside it."""
+    ui.element("img").classes("oarsman-logo").props('alt=""').props["src"] = f"data:image/svg+xml,{quote(ICON)}"
 
 
 def note(text: str) -> ui.label:
@@ -147,12 +170,38 @@ def columns(titles: Mapping[str, str], **more: Any) -> list[dict[str, Any]]:
     return [{"name": name, "label": title, "field": name, "align": "left", **more} for name, title in titles.items()]
 
 
+# The keyboard reaches what a click sorts by, and a screen reader says which column that is.
+_HEADER = """
+<q-th :props="props" :aria-sort="!props.col.__thClass.includes(' sorted') ? undefined
+    : props.col.__thClass.includes('sort-desc') ? 'descending' : 'ascending'">
+  <button v-if="props.col.sortable" type="button" class="oarsman-sort">{{ props.col.label }}</button>
+  <template v-else>{{ props.col.label }}</template>
+</q-th>"""
+CARDS_IF_NARROW = ':grid="Quasar.Screen.width < 700"'
+# A row where there is no room for one: its first column, and below it what else is known.
+_CARD = """
+<div class="col-12 oarsman-row-card">
+  <div class="oarsman-h3">{{ props.cols[0].value }}</div>
+  <div class="oarsman-row-facts">
+    <span v-for="col in props.cols.slice(1).filter((col) => col.value !== '' && col.value != null)" :key="col.name">{{
+      col.label }}: {{ col.value }}</span>
+  </div>
+</div>"""
+
+
+def readable(table: ui.table) -> ui.table:
+    """By the keyboard, by those who hear it, and on a phone."""
+    table.add_slot("header-cell", _HEADER)
+    table.add_slot("item", _CARD)
+    return table.props(CARDS_IF_NARROW).classes("oarsman-table")
+
+
 def table(key: str, titles: Mapping[str, str], *, title: str | None = None, sortable: bool = True) -> ui.table:
     """Paged in the browser, in words that need no language."""
     made = ui.table(columns=columns(titles, sortable=sortable), rows=[], row_key=key, title=title, pagination=_ROWS)
     made.props(f"flat dense wrap-cells :rows-per-page-options=[{_ROWS}]").classes("oarsman-card w-full")
     made.props[":pagination-label"] = "(first, last, all) => `${first}–${last} / ${all}`"
-    return made
+    return readable(made)
 
 
 def fill(shown: ui.table, rows: list[dict[str, Any]]) -> None:
@@ -162,16 +211,22 @@ def fill(shown: ui.table, rows: list[dict[str, Any]]) -> None:
 
 
 class Ticking(Element, component="ticking.js"):
-    """Once per page. It fills every element that has `data-since`."""
+    """Once per page. It fills every element that has `data-since`, `data-until` or `data-ago`."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Words) -> None:
         super().__init__()
+        self._props["words"] = {"now": say("now"), "new": say("just now"), "ago": say("{time} ago")}
         self._props["now"] = milliseconds(datetime.now(UTC))
         self._props["units"] = units.UNITS
 
 
 def milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
+
+
+def ticking(kind: str, moment: datetime) -> ui.label:
+    """`kind`: since, until or ago."""
+    return ui.label("").classes("oarsman-figures").props(f"data-{kind}={milliseconds(moment)}")
 
 
 class LogView(Element, component="log_view.js"):

@@ -8,6 +8,7 @@ from oarsman.errors import OarsmanError
 from oarsman.service.models import AmountsView, JobSummary
 from oarsman.text import units
 from oarsman.text.catalogue import N_, Translator
+from oarsman.text.sentence import Text
 
 COOKIE = "oarsman-language"
 # What the API calls by one word, and people by another
@@ -30,6 +31,14 @@ class Words(Translator):
     def other(self) -> str:
         """The language to switch to."""
         return "en" if self.language == "zh" else "zh"
+
+
+def error_first(say: Words, cause: str) -> tuple[str, str]:
+    """What the program itself said, and then who ended how; the second may be nothing."""
+    if isinstance(cause, Text) and cause.template == "{what}: {why}":
+        why, what = (str(cause.arguments[name]) for name in ("why", "what"))
+        return say.of(why), say.of(what)
+    return say.of(cause), ""
 
 
 def resources(say: Words, one: JobSummary) -> str:

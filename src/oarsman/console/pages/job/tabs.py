@@ -13,6 +13,7 @@ from nicegui import ui
 from oarsman.console.pages.page import PageContext, PagePart
 from oarsman.console.parts import widgets, words
 from oarsman.console.parts.charts import Charts, Panel
+from oarsman.console.parts.fields import YamlEditor
 from oarsman.console.parts.widgets import LogView, note
 from oarsman.console.parts.words import Words
 from oarsman.service.models import JobView, MetricSeries, Progress, UsagePoint
@@ -96,8 +97,8 @@ class Manifest(Tab):
             ui.space()
             ui.button(self.say("Copy"), icon="content_copy", on_click=self._copy).props("outline dense no-caps")
             ui.button(self.say("Download"), icon="download", on_click=self._download).props("outline dense no-caps")
-        self.text = ui.codemirror("", language="YAML", theme="githubLight", line_wrapping=True)
-        self.text.classes("oarsman-card oarsman-yaml w-full").disable()
+        self.text = YamlEditor("", self.say("YAML"), lambda _: None)
+        self.text.classes("oarsman-card oarsman-yaml w-full", remove="oarsman-editor").disable()
 
     @property
     def chosen(self) -> str:
