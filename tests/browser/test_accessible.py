@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib import resources
 
@@ -18,7 +19,7 @@ from .test_lists import PHONE, asleep
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
-FOUND = """async () => (await axe.run({ preload: false })).violations.map(
+FOUND = """async (part) => (await axe.run(part, { preload: false })).violations.map(
     (one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.target.join(" ")).join(", ")} (${one.help})`)"""
 AT_REST = """document.getAnimations().every((one) =>
     one.playState !== "running" || one.effect.getComputedTiming().iterations === Infinity)"""
@@ -41,6 +42,14 @@ PAGES = {
     environments.EnvironmentsPage.path: ("/environments",),
     hosts.HostsPage.path: ("/hosts",),
 }
+
+DIALOGS = (
+    *(("/jobs/default/resting", word) for word in ("Scale", "Stop", "Clone", "Delete")),
+    ("/environments", "New environment"),
+    ("/people", "New account"),
+    ("/jobs", "Views"),
+    ("/jobs", "Columns"),
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -87,5 +96,18 @@ def faults(page: Page, address: str) -> Iterator[tuple[str, str]]:
                 0
             )  # rows and a menu take their place
         page.wait_for_function(AT_REST)
-        for fault in page.evaluate(FOUND):
+        for fault in page.evaluate(FOUND, "html"):
             yield look, fault
+
+
+def test_axe_finds_nothing_in_dialogs_and_each_has_a_name(server: Served, opened: Opened) -> None:
+    page = opened(LIGHT)
+    found = []
+    for address, word in DIALOGS:
+        page.goto(server.address + address)
+        page.get_by_role("button", name=word, exact=True).click()
+        expect(page.get_by_role("dialog", name=re.compile("."))).to_be_visible()
+        page.wait_for_function(AT_REST)
+        page.evaluate(AXE)
+        found += [f"{address} {word}: {fault}" for fault in page.evaluate(FOUND, "[role=dialog]")]
+    assert not found, "\n".join(found)

@@ -56,8 +56,9 @@ def register_login(console: Console) -> None:
     def login(request: Request) -> None:
         say = spoken(request)
         with bare(say, say("Log in")):
-            widgets.logo()
-            heading("Oarsman", 1)
+            with ui.row().classes("oarsman-brand"):
+                widgets.logo()
+                heading("Oarsman", 1)
             if request.query_params.get("link") == "used":
                 ui.label(say("This link was used before, or is older than ten minutes.")).classes("is-bad")
             if not console.backends.tokens_needed:

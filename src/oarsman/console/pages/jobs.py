@@ -22,6 +22,7 @@ from oarsman.console.parts.widgets import (
     fill,
     heading,
     note,
+    popup,
     readable,
     submit_or_cancel,
 )
@@ -44,8 +45,9 @@ class Views(PagePart):
         caller = context.caller
         known_here = caller.token is None
         self._person = Person(caller.account, context.name) if known_here else Person(None, f"cluster:{context.name}")
-        with ui.button(context.say("Views"), icon="bookmarks").props("flat dense no-caps") as self._button:
-            self._menu = ui.menu().classes("oarsman-views")
+        self._button = ui.button(context.say("Views"), icon="bookmarks").props("flat dense no-caps")
+        with self._button, popup(context.say("Views")):
+            self._menu = ui.element("div").classes("oarsman-views")
         self._button.set_visibility(False)
 
     async def read(self) -> None:
@@ -69,8 +71,6 @@ class Views(PagePart):
                         bin_ = ui.button(icon="delete").props("flat round dense size=sm")
                         bin_.props["aria-label"] = self.say("Delete the view {name}", name=view.name)
                         bin_.on("click.stop", partial(self._remove, view.name))
-            if self._found:
-                ui.separator()
             with ui.item(on_click=self._ask_name).props("clickable v-close-popup"):
                 with ui.item_section().props("avatar"):
                     ui.icon("bookmark_add")
@@ -258,8 +258,9 @@ class JobsPage(Page):
 
     def _column_chooser(self) -> None:
         self.shown: tuple[str, ...] = ()
-        with ui.button(self.say("Columns"), icon="view_column").props("flat dense no-caps"):
-            self.chooser = Part(ui.menu(), lambda _: self._draw_chooser())
+        button = ui.button(self.say("Columns"), icon="view_column").props("flat dense no-caps")
+        with button, popup(self.say("Columns")):
+            self.chooser = Part(ui.element("div"), lambda _: self._draw_chooser())
 
     def _draw_chooser(self) -> None:
         for name, (title, _) in COLUMNS.items():

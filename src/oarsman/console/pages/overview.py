@@ -50,10 +50,12 @@ class OverviewPage(Page):
         self.loops = _part("oarsman-nothing", self._loops)
         self.states = _part("", self._states)
         with ui.element("div").classes("oarsman-board"):
-            self.running = _part("oarsman-card", self._running)
-            self.room = _part("oarsman-card", self._room)
-            self.failures = _part("oarsman-card", self._failures)
-            self.waiting = _part("oarsman-card", self._waiting)
+            with ui.column():
+                self.running = _part("oarsman-card", self._running)
+                self.failures = _part("oarsman-card", self._failures)
+            with ui.column():
+                self.room = _part("oarsman-card", self._room)
+                self.waiting = _part("oarsman-card", self._waiting)
         Ticking(self.say)
         await self.refresh()
         self.context.on_changes(self.refresh)

@@ -36,11 +36,11 @@ _POINT = """
 POINT = f'<q-td :props="props">{_POINT}</q-td>'
 STATE = f'<q-td :props="props">{job_rows.BADGE}</q-td>'
 CARD = f"""<div class="col-12 oarsman-row-card">
-  <div class="row items-center no-wrap" style="gap: 8px">{_POINT}<q-space />{job_rows.BADGE}</div>"""
+  <div class="oarsman-row-line">{_POINT}<q-space />{job_rows.BADGE}</div>"""
 CARD += """
-  <dl class="oarsman-facts"><template v-for="col in props.cols.filter((col) =>
-      !['point', 'state'].includes(col.name) && col.value !== '' && col.value != null)" :key="col.name">
-    <dt>{{ col.label }}</dt><dd>{{ col.value }}</dd></template></dl>
+  <div class="oarsman-row-facts"><span v-for="col in props.cols.filter((col) =>
+      !['point', 'state'].includes(col.name) && col.value !== '' && col.value != null)" :key="col.name">{{
+    col.label }}: {{ col.value }}</span></div>
 </div>"""
 
 
@@ -91,7 +91,7 @@ def row(say: Words, view: SweepView, point: SweepPoint) -> dict[str, Any]:
         "colour": colour,
         "metric": point.metric,
         "duration": words.duration(point.started, point.ended) if point.ended is not None else "",
-        "cause": point.cause,
+        "cause": " · ".join(part for part in words.error_first(say, point.cause) if part),
     }
 
 
@@ -157,7 +157,7 @@ class SweepsPage(Page):
         try:
             found = await self.context.ask(self.service.sweeps)
         except OarsmanError as error:
-            self.trouble.set_text(error.message)
+            self.trouble.set_text(self.say.of(error.message))
             return
         self.trouble.set_text("")
         self.list.show(found)
@@ -187,7 +187,7 @@ class SweepPage(Page):
             self.view = view = await self.context.ask(self.service.sweep, key_of(request))
         except (NotFoundError, ForbiddenError) as error:
             page_head(key_of(request))
-            ui.label(error.message).classes("oarsman-card")
+            ui.label(self.say.of(error.message)).classes("oarsman-card")
             return
         self.pending = False
         self.next_look = 0.0

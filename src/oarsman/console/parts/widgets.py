@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
@@ -100,6 +101,14 @@ def logo() -> None:
     ui.element("img").classes("oarsman-logo").props('alt=""').props["src"] = f"data:image/svg+xml,{quote(ICON)}"
 
 
+@contextmanager
+def popup(name: str) -> Iterator[None]:
+    """Below a button: a list of things to choose."""
+    with ui.menu().props("role=dialog") as menu, ui.list():
+        menu.props["aria-label"] = name
+        yield
+
+
 def note(text: str) -> ui.label:
     return ui.label(text).classes("oarsman-note")
 
@@ -136,8 +145,14 @@ class Part:
                 self._draw(found)
 
 
+def _words_of(element: Element) -> str:
+    return str(getattr(element, "text", "") or element.props.get("label", ""))
+
+
 async def answered(dialog: ui.dialog) -> Any:
-    """What was chosen. The dialog is gone afterwards, unless the reader left the page and all of it went first."""
+    """What was chosen. A dialog is called by its first words. It is gone afterwards, unless the reader left the page
+    and all of it went first."""
+    dialog.props["aria-label"] = next((text for text in map(_words_of, dialog.descendants()) if text), "")
     try:
         return await dialog
     finally:

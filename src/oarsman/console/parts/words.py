@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from oarsman.errors import OarsmanError
-from oarsman.service.models import AmountsView, JobSummary
+from oarsman.names import RUNNING
+from oarsman.service.models import AmountsView, AttemptView, JobSummary, JobView
+from oarsman.status.words import STOPPED
 from oarsman.text import units
 from oarsman.text.catalogue import N_, Translator
 from oarsman.text.sentence import Text
@@ -31,6 +33,13 @@ class Words(Translator):
     def other(self) -> str:
         """The language to switch to."""
         return "en" if self.language == "zh" else "zh"
+
+
+def outcome(job: JobView, attempt: AttemptView) -> str:
+    """For other programs an attempt that somebody stopped has failed; it did what people wanted."""
+    if job.summary.state == STOPPED and attempt == job.attempts[-1]:
+        return STOPPED
+    return attempt.outcome or RUNNING
 
 
 def error_first(say: Words, cause: str) -> tuple[str, str]:

@@ -249,9 +249,9 @@ class CreatePage(Page):
             answers = [(self.say(one.question.label), one.said(self.say)) for one in asked]
             answers += [(self.say("Folder"), folder)] if name == "Run" else []
             if any(value for _, value in answers):
-                heading(self.say(name), 3)
+                heading(self.say(name))
                 facts(answers, of_value="oarsman-answer")
-        heading(self.say("What follows from that"), 3)
+        heading(self.say("What follows from that"))
         self.outlook.review(found)
 
     def _field(self, problem: ProblemView) -> str | None:

@@ -66,7 +66,7 @@ class SummaryTab(Tab):
         yield self.say("Limits"), self.say.of(self.job.limits)
 
     def _attempt(self, attempt: AttemptView) -> None:
-        badge(self.say, attempt.outcome or "Running")
+        badge(self.say, words.outcome(self.job, attempt))
         note(words.moment(attempt.started))
         note(words.duration(attempt.started, attempt.ended))
         if attempt.workers is not None:

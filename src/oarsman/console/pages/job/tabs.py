@@ -183,7 +183,7 @@ class Log(Tab):
         self.attempt.set_visibility(len(self.job.attempts) > 1)
         attempts = {0: self.say("Newest")}
         for one in self.job.attempts:
-            attempts[one.number] = f"{one.number} · {self.say(one.outcome or 'Running')}"
+            attempts[one.number] = f"{one.number} · {self.say(words.outcome(self.job, one))}"
         if attempts != self.attempt.options:
             chosen = self.attempt.value
             self.attempt.set_options(attempts, value=chosen if chosen in attempts else 0)
