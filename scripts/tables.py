@@ -32,7 +32,7 @@ CHINESE = {
     "root": "root",
     "hostfile": "hostfile",
     "mpirun-option": "mpirun 选项",
-    "host-key": "主机公钥",
+    "host-key": "主机密钥",
     "ssh-key": "ssh 密钥",
     "name": "名称",
     "mpi-mismatch": "MPI 不一致",

@@ -221,7 +221,7 @@ def scaled_up(draw: Draw, place: str, mpi: str) -> Case:
 def scaled_down(draw: Draw, place: str, mpi: str) -> Case:
     shape = replace(draw.shape(place, mpi), in_foreground=False, workers=1, slots=1, ranks=2)
     script = f"{until_hosts(2)}; exec mpirun {shlex.join(waits(draw))}"
-    blame = Blame(ranks=(1,), host="worker-1", says="was taken away from rank 1")
+    blame = Blame(ranks=(1,), host="worker-1", says="was removed while rank 1 ran there")
     return replace(shape, script=script, annotations=SPREAD, meanwhile="scale 2 1", expected=fails(blame))
 
 

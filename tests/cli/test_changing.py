@@ -69,7 +69,7 @@ def test_a_folder_that_is_gone_is_said_so(jobs: FakeJobs, manifest: str, monkeyp
         (["scale", "pi", "--workers", "4"], ("scale", "default/pi", 4), "pi is to have 4 workers"),
         (["scale", "pi", "--replicas", "1"], ("scale", "default/pi", 1), "pi is to have 1 worker"),
         (["suspend", "pi"], ("suspend", "default/pi"), "pi is being suspended"),
-        (["resume", "mpijob/pi"], ("resume", "default/pi"), "pi goes on"),
+        (["resume", "mpijob/pi"], ("resume", "default/pi"), "pi is resumed"),
         (["stop", "pi"], ("stop", "default/pi"), "pi is being stopped"),
         (["delete", "pi"], ("delete", "default/pi"), "pi deleted"),
     ],

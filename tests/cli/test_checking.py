@@ -17,6 +17,8 @@ from oarsman import __version__
 from oarsman import manifest as manifests
 from oarsman.backends.local.doctor import DoctorFinding
 from oarsman.cli import validate
+from oarsman.cli.text import t
+from oarsman.text.sentence import Text
 
 from .fakes import MANIFEST, FakeJobs, oarsman
 
@@ -194,6 +196,22 @@ def test_a_plan_shows_everything_and_changes_nothing(
     assert jobs.calls == []
     data = json.loads(oarsman(jobs, "plan", manifest, "-o", "json").stdout)
     assert data["ranks"] == {"0": "pi-worker-0", "1": "pi-worker-0", "2": "pi-worker-1", "3": "pi-worker-1"}
+
+
+def test_a_plan_is_all_chinese_for_chinese_readers(
+    jobs: FakeJobs, manifest: str, stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {
+        "objects": (Text("host {name}", name="pi-worker-0"), Text("log files per rank")),
+        "not_honoured": (Text("image {image} is not pulled: the programs of this machine run", image="pi"),),
+    }
+    found = SimpleNamespace(**vars(PREVIEW) | told)
+    stand_in("oarsman.backends.local.capacity", preview=lambda job, environment, folder, **_: found)
+    monkeypatch.setattr(t, "language", "zh")
+    said = oarsman(jobs, "plan", manifest).stdout
+    for fact in ("  主机 pi-worker-0\n", "  每个 rank 的日志文件\n", "  不拉取镜像 pi：运行的是本机的程序\n"):
+        assert fact in said
+    assert json.loads(oarsman(jobs, "plan", manifest, "-o", "json").stdout)["objects"][0] == "host pi-worker-0"
 
 
 def test_a_plan_of_a_command_can_be_kept_as_a_manifest(jobs: FakeJobs) -> None:

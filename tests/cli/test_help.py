@@ -92,17 +92,17 @@ def test_results_and_errors_are_chinese_for_chinese_readers(jobs: FakeJobs, monk
     assert lines[0].split() == ["名称", "状态", "WORKER", "时间", "用时", "原因"]
     assert width(lines[0].partition("状态")[0]) == lines[1].index("Running")
     assert oarsman(jobs, "stop", "pi").stdout == "正在停止 pi\n"
-    assert oarsman(jobs, "get", "pii").stderr.endswith("提示： 是不是想写 pi？\n")
+    assert oarsman(jobs, "get", "pii").stderr.endswith("提示：是不是想写 pi？\n")
 
 
 def test_what_engines_say_is_chinese_for_chinese_readers(jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(t, "language", "zh")
     jobs.add("pi", FAILED)
     shown = oarsman(jobs, "describe", "pi").stdout
-    assert "原因： pi-worker-0 上的 rank 1 以退出码 3 结束" in shown
+    assert "原因：pi-worker-0 上的 rank 1 以退出码 3 结束" in shown
     assert "| ValueError: no" in shown
     assert "exited" in oarsman(jobs, "get", "pi", "-o", "json").stdout
-    assert "提示： 请去掉引号：2" in oarsman(jobs, "validate", "-", stdin=WRONG).stdout
+    assert "提示：请去掉引号：2" in oarsman(jobs, "validate", "-", stdin=WRONG).stdout
 
 
 WRONG = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: x}\nspec: {slotsPerWorker: '2'}\n"

@@ -265,7 +265,7 @@ def test_a_check_is_chinese_for_chinese_readers(rack: Inventory, monkeypatch: py
     monkeypatch.setattr(t, "language", "zh")
     text = call("check").stdout
     assert "dead1：端口 22 没有程序在监听" in text
-    assert "提示： 请在那里启动 sshd，或更正端口" in text
+    assert "提示：请在那里启动 sshd，或更正端口" in text
     assert "2 台主机，其间 2 条连接；失败：1" in text
 
 

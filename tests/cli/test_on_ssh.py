@@ -163,8 +163,8 @@ def test_run_does_not_wait_for_somebody_who_has_to_let_us_in(jobs: FakeJobs, man
     assert result.exit_code == 2
     assert result.stderr == (
         "pi: waiting: its hosts are being asked\n"
-        f"error: pi cannot start before somebody acts: {CLOSED}\n"
-        "  hint: `oarsman hosts trust` lets us in; --wait-for-hosts waits until somebody has done that\n"
+        f"error: pi cannot start until this is fixed: {CLOSED}\n"
+        "  hint: set up the login with `oarsman hosts trust`; --wait-for-hosts waits until that is done\n"
     )
     assert jobs.records == {}
 

@@ -103,7 +103,7 @@ def test_a_job_that_must_wait_says_so_once_where_no_progress_is_shown(jobs: Fake
 
 def test_a_suspended_job_says_how_it_goes_on(jobs: FakeJobs, manifest: str) -> None:
     jobs.story = (RUNNING, a_status(names.SUSPENDED), a_status(names.SUSPENDED), SUCCEEDED)
-    assert oarsman(jobs, "run", manifest).stderr.count("`oarsman resume pi` goes on") == 1
+    assert oarsman(jobs, "run", manifest).stderr.count("`oarsman resume pi` starts it again") == 1
 
 
 def test_a_reader_that_goes_away_stops_the_job(manifest: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_the_first_signal_stops_the_job_and_waits_for_its_last_line(manifest: st
     assert result.stdout == "working\ncleaned up\n"
     assert ("stop", "default/pi") in jobs.calls
     assert "stopping pi and cleaning up" in result.stderr
-    assert "pi was stopped after 3.5s; nothing of it is left\n" in result.stderr
+    assert "pi was stopped after 3.5s; none of its processes is left\n" in result.stderr
     assert signal.getsignal(number) is before
 
 
@@ -206,7 +206,7 @@ def test_the_second_signal_leaves_the_job_to_the_supervisor(manifest: str) -> No
     finally:
         jobs.over.set()
     assert result.exit_code == 130
-    assert "pi is left to the supervisor" in result.stderr
+    assert "the supervisor continues to stop pi" in result.stderr
     assert not any(call[0] == "delete" for call in jobs.calls)
 
 
@@ -236,7 +236,7 @@ def test_nobody_leaves_before_the_stop_is_on_record(manifest: str, number: int) 
         jobs.stopped.set()
     assert result.exit_code == 128 + number
     assert ("stop", "default/pi") in jobs.calls
-    assert "pi is left to the supervisor, which goes on stopping it" in result.stderr
+    assert "the supervisor continues to stop pi" in result.stderr
 
 
 def test_who_leaves_before_the_stop_is_on_record_is_told_that_the_job_goes_on(manifest: str) -> None:
@@ -247,8 +247,8 @@ def test_who_leaves_before_the_stop_is_on_record_is_told_that_the_job_goes_on(ma
         jobs.over.set()
         jobs.stopped.set()
     assert result.exit_code == 130
-    assert "goes on stopping it" not in result.stderr
-    assert "nobody answered, so pi may go on; `oarsman stop pi` asks again" in result.stderr
+    assert "continues to stop" not in result.stderr
+    assert "no answer, so pi may still be running; `oarsman stop pi` tries again" in result.stderr
 
 
 def test_an_ignored_signal_stays_ignored(jobs: FakeJobs, manifest: str) -> None:

@@ -154,7 +154,7 @@ def test_jobs_are_changed_through_a_server(there: Call) -> None:
     assert there("suspend", "long").stdout == "long is being suspended\n"
     assert there("wait", "long", "--for", "suspended").stdout == "long is Suspended\n"
     assert there("scale", "long", "2").stdout == "long is to have 2 workers\n"
-    assert there("resume", "long").stdout == "long goes on\n"
+    assert there("resume", "long").stdout == "long is resumed\n"
     assert json.loads(there("stop", "long", "-o", "json").stdout)["metadata"]["name"] == "long"
     assert there("wait", "long", "--for", "failed").exit_code == 0
     assert there("delete", "--wait", "long").exit_code == 0

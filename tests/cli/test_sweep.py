@@ -65,7 +65,7 @@ def test_a_file_without_points_is_refused(name: str, text: str, tmp_path: Path) 
 
 def test_without_waiting_points_are_handed_in_listed_and_completed(jobs: FakeJobs) -> None:
     result = oarsman(jobs, "sweep", "run", *GRID, "--no-wait", *COMMAND)
-    assert (result.exit_code, result.stderr) == (0, "s: 2 of 2 points are handed in\n")
+    assert (result.exit_code, result.stderr) == (0, "s: 2 of 2 points are submitted\n")
     assert [record.job.launcher.container.argv[-1] for record in list(jobs.records.values())] == ["0.1", "2"]
     heads, row = oarsman(jobs, "sweep", "list").stdout.splitlines()
     assert heads.split() == ["NAME", "STATE", "DONE", "FAILED", "PARAMETERS", "AGE", "OWNER"]
@@ -80,7 +80,7 @@ def test_without_waiting_points_are_handed_in_listed_and_completed(jobs: FakeJob
 
 def test_a_limit_of_ones_own_leaves_the_rest_and_says_how_to_go_on(jobs: FakeJobs) -> None:
     result = oarsman(jobs, "sweep", "run", *GRID, "--at-once", "1", "--no-wait", *COMMAND)
-    assert result.stderr == "s: 1 of 2 points are handed in\n`oarsman sweep resume s` goes on with it\n"
+    assert result.stderr == "s: 1 of 2 points are submitted\n`oarsman sweep resume s` continues it\n"
     assert oarsman(jobs, "sweep", "resume", "s", "--no-wait").exit_code == 0
     assert len(list(jobs.records.values())) == 1
     assert oarsman(jobs, "sweep", "stop", "none").exit_code == 4

@@ -195,7 +195,7 @@ def test_ctrl_c_stops_what_runs_and_resuming_runs_that_again(
     finally:
         process.kill()
     assert process.returncode == 130, out + err
-    assert "`oarsman sweep resume cut` goes on with it" in err
+    assert "`oarsman sweep resume cut` continues it" in err
     assert {name: state(job) for name, job in jobs(oarsman).items()} == {"cut-0000": "Failed"}
     assert [point["state"] for point in json.loads(oarsman("sweep", "show", "cut", "-o", "json").stdout)["points"]] == [
         "Stopped",

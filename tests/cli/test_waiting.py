@@ -111,7 +111,7 @@ def test_a_second_signal_leaves_although_the_server_does_not_answer_and_promises
     assert not jobs.released.is_set()
     jobs.released.set()
     assert result.exit_code == 143
-    assert result.stderr.endswith("nobody answered, so pi may go on; `oarsman stop pi` asks again\n")
+    assert result.stderr.endswith("no answer, so pi may still be running; `oarsman stop pi` tries again\n")
 
 
 # -- what a job waits for ------------------------------------------------------------------------------

@@ -46,8 +46,13 @@ def test_a_cluster_can_be_started_with_more_admission_plugins(mortal: Cluster) -
     alone = '{"spec": {"serviceAccountName": "somebody", "automountServiceAccountToken": false}}'
     somebody = "--as=system:serviceaccount:default:somebody"
     create = ("run", "pod", "--image=none", "--dry-run=server", f"--overrides={alone}", somebody)
-    # The binding comes into force a moment later.
-    until(lambda: "PodSecurityPolicy" in mortal.kubectl(*create, check=False).stderr, "the plugin refuses the pod")
+    said: list[str] = []
+
+    def refused() -> bool:  # the binding comes into force a moment later
+        said[:] = [mortal.kubectl(*create, check=False).stderr]
+        return "PodSecurityPolicy" in said[0]
+
+    until(refused, lambda: f"the plugin refuses the pod; kubectl said {said}")
 
 
 def test_a_pod_outlives_its_kubelet(cluster: Cluster, namespace: str) -> None:

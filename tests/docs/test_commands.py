@@ -2,9 +2,11 @@
 
 Every fenced block of an English document marked `sh` is run with `sh -e` at the top of the repository, the blocks of
 one document one after another with one state folder. A block marked `python` is a program of its own. The Chinese ones
-have the same blocks. Two notes are understood:
+have the same blocks. These notes are understood:
 
     ```sh not-run          the block is only shown (so for python); its first line must be a comment that says why
+    ```sh on-hosts         run on the hosts of the tests, on a terminal; its first line says what it needs
+    ```sh on-kube          likewise, by tests/cluster or tests/installed on their clusters
     command  # exits with 3    the command is expected to end with that code
 
 `make` lines are not run (they would start this suite again) but must name a target of the Makefile. The pages about
@@ -14,53 +16,26 @@ racks have real hosts, node1 to node4, and a home from which ssh reaches them.
 from __future__ import annotations
 
 import os
+import pty
 import re
 import runpy
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from for_every import for_every
+from ssh_hosts.rack import Rack
 
-ROOT = Path(__file__).resolve().parents[2]
+from docs.blocks import FENCE, ROOT, Block, blocks
+
 DOCUMENTS = sorted(
     str(path.relative_to(ROOT))
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
 )
-FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.M | re.S)
-EXPECTED_CODE = re.compile(r"^(?P<command>.*\S)\s+# exits with (?P<code>\d+)$", re.M)
 SECONDS_PER_BLOCK = 200
 ON_HOSTS = ("docs/guide/hosts.md", "docs/guide/hosts.zh-CN.md")
 OF_MANIFESTS = ("docs/guide/manifests.md", "docs/guide/manifests.zh-CN.md")
-
-
-@dataclass(frozen=True)
-class Block:
-    document: str
-    line: int
-    info: str
-    body: str
-
-    @property
-    def runs(self) -> bool:
-        return self.info in ("sh", "python")
-
-    @property
-    def script(self) -> str:
-        if self.info == "python":
-            return self.body
-        without_make = "".join(line for line in self.body.splitlines(True) if not line.startswith("make "))
-        return EXPECTED_CODE.sub(r'code=0; \g<command> || code=$?; [ "$code" = \g<code> ]', without_make)
-
-
-def blocks(document: str) -> list[Block]:
-    text = (ROOT / document).read_text()
-    return [
-        Block(document, text.count("\n", 0, found.start()) + 1, found["info"].strip(), found["body"])
-        for found in FENCE.finditer(text)
-    ]
 
 
 ALL = [block for document in DOCUMENTS for block in blocks(document)]
@@ -73,9 +48,7 @@ def environment(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[dict
     found = dict(os.environ)
     if request.getfixturevalue("document") in ON_HOSTS:
         found = request.getfixturevalue("rack").environment
-        found.pop("XDG_CONFIG_HOME", None)
-    path = os.pathsep.join([str(ROOT / ".venv" / "bin"), found["PATH"]])
-    result = {**found, "OARSMAN_STATE": str(tmp_path), "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1"}
+    result = reader(found, tmp_path)
     yield result
     stop = ["oarsman", "supervisor", "stop"]
     subprocess.run(stop, cwd=ROOT, env=result, check=True, timeout=120, capture_output=True)
@@ -105,6 +78,59 @@ def test_the_commands_of_a_document_work(document: str, environment: dict[str, s
         )
 
 
+def test_what_the_readme_says_about_hosts_works_on_hosts(rack: Rack, tmp_path: Path) -> None:
+    """With a program of ours in place of the reader's, on a terminal where every question is answered with yes."""
+    (block,) = [block for block in blocks("README.md") if block.info == "sh on-hosts"]
+    solver = tmp_path / "folder" / "solver"
+    solver.parent.mkdir()
+    solver.write_text("#!/bin/sh\nhostname\n")
+    solver.chmod(0o755)
+    said = answering_yes(block.script, solver.parent, reader(rack.environment, tmp_path / "state"))
+    for host in ("node1", "node2"):
+        assert len(re.findall(rf"^\[rank \d+ \S+ {host}\] {host}$", said, re.M)) == 8
+
+
+def test_setting_up_logins_asks_and_then_works(rack: Rack, tmp_path: Path) -> None:
+    (block,) = [block for block in blocks("docs/guide/hosts.md") if block.info == "sh on-hosts"]
+    environment = reader(rack.environment, tmp_path / "state") | {"OARSMAN_HOSTS": str(tmp_path / "hostfile")}
+    (tmp_path / "hostfile").write_text("node1\nnode2\n")
+    assert "every login works: 4 of 4" in answering_yes(block.script, tmp_path, environment)
+
+
+def reader(found: Mapping[str, str], state: Path) -> dict[str, str]:
+    """What a reader's commands run with: no settings of this machine's user, English, a state folder of their own."""
+    kept = {name: value for name, value in found.items() if name != "XDG_CONFIG_HOME"}
+    path = os.pathsep.join([str(ROOT / ".venv" / "bin"), kept["PATH"]])
+    return {**kept, "OARSMAN_STATE": str(state), "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1"}
+
+
+def answering_yes(script: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """What a shell on a terminal wrote; afterwards its supervisor is gone."""
+    ours, theirs = pty.openpty()
+    os.write(ours, b"y\n" * 4)
+    shell = ["sh", "-e", "-c", script]
+    try:
+        done = subprocess.run(
+            shell,
+            cwd=folder,
+            env=dict(environment),
+            timeout=SECONDS_PER_BLOCK,
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+        stop = ["oarsman", "supervisor", "stop"]
+        subprocess.run(stop, cwd=ROOT, env=dict(environment), check=True, timeout=120, capture_output=True)
+    assert done.returncode == 0, f"ended with {done.returncode}\n{script}\n--- printed\n{done.stdout}"
+    return done.stdout
+
+
 def _command(block: Block, folder: Path) -> list[str]:
     if block.info == "sh":
         return ["sh", "-e", "-c", block.script]
@@ -114,13 +140,14 @@ def _command(block: Block, folder: Path) -> list[str]:
 
 
 def test_a_block_that_is_not_run_says_why() -> None:
-    silent = [f"{b.document}:{b.line}" for b in ALL if b.info.endswith(" not-run") and not b.body.startswith("# ")]
+    elsewhere = (" not-run", " on-hosts", " on-kube")
+    silent = [f"{b.document}:{b.line}" for b in ALL if b.info.endswith(elsewhere) and not b.body.startswith("# ")]
     assert silent == []
 
 
-def test_shell_blocks_are_marked_in_one_of_the_two_known_ways() -> None:
+def test_shell_blocks_are_marked_in_a_known_way() -> None:
     shells = ("sh", "shell", "bash", "console", "python", "py", "python3")
-    known = ("sh", "sh not-run", "python", "python not-run")
+    known = ("sh", "sh not-run", "sh on-hosts", "sh on-kube", "python", "python not-run")
     unknown = [f"{b.document}:{b.line}: {b.info}" for b in ALL if b.info.split(" ")[0] in shells]
     assert [mark for mark in unknown if mark.partition(": ")[2] not in known] == []
 
@@ -150,11 +177,12 @@ def test_links_to_a_heading_find_it(document: str) -> None:
 
 @pytest.mark.parametrize("chinese", TRANSLATIONS)
 def test_a_translation_has_the_blocks_of_its_original(chinese: str) -> None:
-    """Word by word, but for comments: what works there works here."""
+    """Word by word, but for comments, and for output, which is shown as a Chinese reader has it."""
 
     def code(document: str) -> list[tuple[str, str]]:
         return [
-            (b.info, re.sub(r"(^|\s+)#(?! exits with).*", "", b.body, flags=re.M).strip()) for b in blocks(document)
+            (b.info, "" if b.info == "text" else re.sub(r"(^|\s+)#(?! exits with).*", "", b.body, flags=re.M).strip())
+            for b in blocks(document)
         ]
 
     assert code(chinese) == code(chinese.replace(".zh-CN", ""))
@@ -178,16 +206,12 @@ def test_a_translation_and_its_original_lead_to_each_other(chinese: str) -> None
     assert f"[English]({original.name})" in (ROOT / chinese).read_text()
 
 
-@pytest.mark.parametrize("chinese", TRANSLATIONS)
-def test_documents_call_a_job_what_the_command_calls_it(chinese: str) -> None:
-    assert "任务" not in (ROOT / chinese).read_text()
-
-
 @pytest.mark.parametrize("document", OF_MANIFESTS)
 def test_the_annotations_of_the_guide_are_those_of_the_program(document: str) -> None:
     from oarsman import names
+    from oarsman.plan.reconcile import ANNOTATIONS
 
-    ours = {value for name, value in vars(names).items() if name.startswith("ANNOTATION_")}
+    ours = {value for name, value in vars(names).items() if name.startswith("ANNOTATION_")} | set(ANNOTATIONS)
     guide = (ROOT / document).read_text()
     assert set(re.findall(r"^\| `(oarsman\.dev/[\w-]+)`", guide, re.M)) == ours
 

@@ -305,8 +305,7 @@ DENIED = left_out(
             LEFT_OUT,
             ask(workers=8),
             [],
-            "asks for 8 slots, the hosts have 4; --oversubscribe starts it all the same; "
-            "node2 is left out: no route to host",
+            "asks for 8 slots, the hosts have 4; --oversubscribe starts it anyway; node2 is left out: no route to host",
         ),
         (
             LEFT_OUT,
@@ -413,7 +412,7 @@ def test_who_has_waited_longest_is_waited_for_and_not_the_next_who_has_waited_lo
     assert small.admission.reason == "waits behind default/first, which has waited 30 min"
 
 
-WAY_OUT = "; --oversubscribe starts it all the same"
+WAY_OUT = "; --oversubscribe starts it anyway"
 
 
 @pytest.mark.parametrize(

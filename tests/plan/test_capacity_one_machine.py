@@ -83,7 +83,7 @@ def test_jobs_of_others_are_counted_and_not_named() -> None:
     assert decision.admission.reason == "needs 4 CPUs, 3 of 8 are free (held by others: 3, default/mine: 2)"
     waiting = [ask("big", 8, minutes=12, owner="eve"), ask("small", 1, owner="ada")]
     reason = admit(waiting, [ask("r", 4, owner="eve")])[1].admission.reason
-    assert reason == "waits behind a job of somebody else, which has waited 12 min"
+    assert reason == "waits behind another user's job, which has waited 12 min"
 
 
 def test_behind_a_long_wait_the_reason_names_it() -> None:
@@ -97,10 +97,10 @@ def test_behind_a_long_wait_the_reason_names_it() -> None:
     [
         (ask("a", gpus=4), "asks for 4 GPUs, the machine has 2"),
         (ask("a", gpus=4, oversubscribe=True), "asks for 4 GPUs, the machine has 2"),
-        (ask("a", 9), "asks for 9 CPUs, the machine has 8; --oversubscribe starts it all the same"),
+        (ask("a", 9), "asks for 9 CPUs, the machine has 8; --oversubscribe starts it anyway"),
         (
             ask("a", memory_gib=17),
-            "asks for 17 GiB of memory, the machine has 16; --oversubscribe starts it all the same",
+            "asks for 17 GiB of memory, the machine has 16; --oversubscribe starts it anyway",
         ),
     ],
 )

@@ -123,7 +123,7 @@ def test_edits_without_effect_are_a_condition_as_long_as_they_are() -> None:
     condition = first.status.condition(names.OUTDATED)
     assert condition is not None
     assert condition.message == (
-        "edited, and without effect on members that exist: spec.mpiReplicaSpecs.Worker.template"
+        "edited, but existing members keep their old values: spec.mpiReplicaSpecs.Worker.template"
     )
     assert [(e.reason, e.severity) for e in first.events] == [(names.REASON_OUTDATED, Severity.WARNING)]
     again = reconcile(a_job(), replace(seen, status=first.status), at(11))
@@ -131,7 +131,7 @@ def test_edits_without_effect_are_a_condition_as_long_as_they_are() -> None:
     more = reconcile(a_job(), running(status=again.status, outdated=("spec.slotsPerWorker",)), at(12))
     condition = more.status.condition(names.OUTDATED)
     assert condition is not None
-    assert condition.message == "edited, and without effect on members that exist: spec.slotsPerWorker"
+    assert condition.message == "edited, but existing members keep their old values: spec.slotsPerWorker"
     later = reconcile(a_job(), running(status=more.status), at(13))
     assert not later.status.is_true(names.OUTDATED)
     assert later.events == ()

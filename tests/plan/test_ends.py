@@ -68,7 +68,7 @@ def test_stop_ends_everything_and_is_not_tried_again() -> None:
     failed = plan.status.condition(names.FAILED)
     assert failed is not None
     assert failed.reason == names.REASON_STOPPED
-    assert "the user asked" in failed.message
+    assert "by the user" in failed.message
     assert reconcile(job, Observed(status=plan.status, stop_requested=True), at(999)).actions == ()
 
 

@@ -302,8 +302,8 @@ def a_launch(*words: str, workers: int = 2, slots: int = 4, **spec: Any) -> dict
         ),
         (
             a_launch("sleep", "1"),
-            "2 workers x 4 slots = 8 slots; the command does not visibly start MPI, so how many ranks there are "
-            "is its own affair",
+            "2 workers x 4 slots = 8 slots; the command does not visibly start MPI, so the number of ranks "
+            "is not known",
         ),
         (
             a_launch("mpirun", "-np", "12", "x", runLauncherAsWorker=True),

@@ -472,7 +472,7 @@ def test_a_host_that_was_scaled_away_is_why_its_ranks_ended(
     ranks: tuple[RankReport, ...], summary: str, rank: int | None
 ) -> None:
     cause = causes.of_failed_launcher(a_job(workers=1), Observed(ranks=ranks), a_launcher(Phase.FAILED, code=1))
-    assert cause.summary == f"pi-worker-1 was taken away from {summary}: the number of workers was set to 1"
+    assert cause.summary == f"pi-worker-1 was removed while {summary} ran there: the number of workers was set to 1"
     assert (cause.host, cause.rank, cause.hint, cause.memory_limit_hit) == ("pi-worker-1", rank, None, False)
 
 
@@ -498,7 +498,7 @@ def test_a_rank_that_fails_without_a_word_once_a_host_was_scaled_away_is_not_the
     seen = Observed(ranks=ranks, taken_away={"pi-worker-1": at(went)})
     cause = causes.of_failed_launcher(a_job(workers=1), seen, a_launcher(Phase.FAILED, code=14))
     assert cause.rank == rank
-    assert ("was taken away" in cause.summary) == (rank == 1)
+    assert ("was removed" in cause.summary) == (rank == 1)
 
 
 TRACEBACK = ("begun 0", "Traceback (most recent call last):", "ModuleNotFoundError: No module named 'mpi4py'")

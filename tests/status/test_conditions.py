@@ -60,7 +60,7 @@ def test_sentences_say_no_more_than_is_known() -> None:
         (queued(0, ""), "in the queue"),
         (queued(2, ""), "number 2 in the queue"),
         (queued(0, "full"), "in the queue: full"),
-        (restarting(2, "boom", 20, 5), "attempt 2 failed: boom; the next try starts in 20 s, 5 left"),
+        (restarting(2, "boom", 20, 5), "attempt 2 failed: boom; retrying in 20 s, 5 left"),
     ):
         assert said == sentence
 

@@ -15,6 +15,7 @@ in_chinese = Translator("zh").of
 _NAMES = re.compile(r"`[^`]*`|'[^']*'|“[^”]*”|\S*[-/_.=\[\]@]\S*|[A-Za-z]*\d\w*|\b[a-z]+[A-Z]\w*|\b[A-Z][A-Za-z]+\b")
 _SAME = {
     "mpirun",
+    "cgroup",
     "ssh",
     "sshd",
     "hostfile",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import io
 import os
-import re
 import runpy
 import string
 import subprocess
@@ -60,19 +59,6 @@ def test_a_new_text_comes_without_translation_and_an_unused_one_goes() -> None:
     assert made.startswith(header + "\n\n")
     assert 'msgid "Jobs"\nmsgstr ""\n' in made
     assert "nobody says this" not in made
-
-
-# Words that the glossary at the top of the catalogue decided against.
-REJECTED = re.compile(r"账户|任务|启动器|工作节点|接纳|停用|存储卷|时长|你(?!好)|(?<=[^A-Za-z])Worker")
-
-
-def test_a_term_has_the_word_of_the_glossary() -> None:
-    allowed = {
-        "'{text}' is not a duration",  # a length of time that somebody asks for, not how long something took
-        "leave Worker out for a job that runs on the launcher alone",  # the field of a manifest
-        "unknown replica type {name}; there are Launcher and Worker",
-    }
-    assert {text: chinese for text, chinese in CHINESE.items() if REJECTED.search(chinese)}.keys() == allowed
 
 
 def test_the_reader_of_catalogues_agrees_with_babel() -> None:

@@ -72,7 +72,7 @@ def test_each_finding_between_hosts_has_its_words() -> None:
         "没有测试 node1 能否连到 node2：node2 上没有 mpirun 在监听",
     ]
     denied = told(code=255, said="Host key verification failed.", call=CONNECTED)
-    assert denied[-2] == "node1 无法登录 node2：它的主机公钥尚不认识"
+    assert denied[-2] == "node1 无法登录 node2：它的主机密钥尚不认识"
 
 
 def test_a_plain_mpirun_that_was_not_tried_or_failed_says_why() -> None:
@@ -87,8 +87,8 @@ def test_what_keeps_code_from_a_host_is_said_in_chinese() -> None:
     copying = "code was not copied: {why}"
     theirs = trouble(place, 1, "/tmp/code belongs to somebody else").message
     assert spoken(Text(copying, why=theirs)) == "代码没有复制过去：node2：/tmp/code 属于别人"
-    late = Text("nothing began there within {seconds} seconds", seconds="60")
-    assert spoken(trouble(NODE, -9, late).message) == "node2 (10.0.0.2)：60 秒内那里没有任何东西启动"
+    late = Text("no process started there within {seconds} seconds", seconds="60")
+    assert spoken(trouble(NODE, -9, late).message) == "node2 (10.0.0.2)：60 秒内那里没有进程启动"
     with pytest.raises(RetryableError) as caught:
         parse("Welcome")
     assert in_chinese(caught.value.message) == "主机没有说明自己的情况：它输出了 'Welcome'"

@@ -74,7 +74,7 @@ def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, g
         (
             [ask("big", 8, minutes=12, owner="eve"), ask("a", 1, owner="ada")],
             [ask("b", 4)],
-            "排在别人的一个作业之后，后者已等待 12 分钟",
+            "排在其他用户的作业之后，后者已等待 12 分钟",
         ),
     ],
 )
@@ -239,14 +239,14 @@ def test_the_problems_of_a_broken_manifest_are_said_in_chinese(file: Path) -> No
             7,
             "rank 1 调用了 MPI_Abort，代码 7",
         ),
-        (Observed(), 127, "launcher 以退出码 127 结束：它没有任何输出"),
-        (Observed(), 137, "launcher 被信号 9（强制终止）终止；不知道是谁发送的：它没有任何输出"),
+        (Observed(), 127, "Launcher 以退出码 127 结束：它没有任何输出"),
+        (Observed(), 137, "Launcher 被信号 9（强制终止）终止；不知道是谁发送的：它没有任何输出"),
         (
             Observed(launcher_lines=("ended badly",)),
             255,
-            "launcher 以退出码 255 结束，这通常是因为失去了一台主机或其上的守护进程：ended badly",
+            "Launcher 以退出码 255 结束，这通常是因为失去了一台主机或其上的守护进程：ended badly",
         ),
-        (Observed(launcher_lines=("ended badly",)), None, "launcher 失败：ended badly"),
+        (Observed(launcher_lines=("ended badly",)), None, "Launcher 失败：ended badly"),
     ],
 )
 def test_a_cause_is_told_in_chinese_and_what_a_program_wrote_is_kept(
@@ -302,28 +302,28 @@ def a_document(*command: str, **spec: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("document", "chinese"),
     [
-        (a_document("mpirun", "-np", "2", "a"), "2 个 worker x 1 个槽位 = 2 个槽位；mpirun 启动 2 个 rank，正好用满"),
+        (a_document("mpirun", "-np", "2", "a"), "2 个 Worker × 1 个槽位 = 2 个槽位；mpirun 启动 2 个 rank，正好用满"),
         (
             a_document("mpirun", "a"),
-            "2 个 worker x 1 个槽位 = 2 个槽位；没有指定数量（-np），mpirun 启动 2 个 rank，正好用满",
+            "2 个 Worker × 1 个槽位 = 2 个槽位；没有指定数量（-np），mpirun 启动 2 个 rank，正好用满",
         ),
         (
             a_document("mpirun", "-np", "1", "a", runLauncherAsWorker=True),
-            "（2 个 worker + 1 个 launcher） x 1 个槽位 = 3 个槽位；mpirun 启动 1 个 rank，还空闲 2 个槽位",
+            "（2 个 Worker + 1 个 Launcher） × 1 个槽位 = 3 个槽位；mpirun 启动 1 个 rank，还空闲 2 个槽位",
         ),
         (
             a_document("mpirun", "--oversubscribe", "-np", "5", "a"),
-            "2 个 worker x 1 个槽位 = 2 个槽位；mpirun 启动 5 个 rank，比槽位多 3 个：每个槽位可以启动多个",
+            "2 个 Worker × 1 个槽位 = 2 个槽位；mpirun 启动 5 个 rank，比槽位多 3 个：每个槽位可以启动多个",
         ),
         (
             a_document("sleep", "1"),
-            "2 个 worker x 1 个槽位 = 2 个槽位；看不出该命令会启动 MPI，有多少 rank 由它自己决定",
+            "2 个 Worker × 1 个槽位 = 2 个槽位；看不出该命令会启动 MPI，rank 数未知",
         ),
         (
             a_document(
                 "horovodrun", "-np", "2", "--min-np", "1", "--max-np", "4", "--host-discovery-script", "/a", "b"
             ),
-            "2 个 worker x 1 个槽位 = 2 个槽位；horovodrun 是弹性的：1 到 4 个 rank，随主机增减",
+            "2 个 Worker × 1 个槽位 = 2 个槽位；horovodrun 是弹性的：1 到 4 个 rank，随主机增减",
         ),
     ],
 )

@@ -52,14 +52,15 @@ def completion_verb(_: Session, shell: str) -> None:
 @verb(
     "supervisor",
     t(
-        "See or end the process that looks after jobs. It starts by itself when it is needed and leaves when nothing "
-        "is left to do. Ending it ends no job: they go on, and the next command takes them up again.\n\n"
-        "It belongs to one machine, also where several have the same home. take-over is for jobs of one that is gone "
-        "for good: those that were running there count as lost."
+        "Show or stop the supervisor, the process that manages jobs. It starts when it is needed and exits "
+        "when there is nothing to do. Stopping it stops no job: jobs keep running, and the next command "
+        "starts a new supervisor.\n\n"
+        "A state folder has one supervisor, even if several machines share it. take-over is for a machine "
+        "that is gone for good: jobs that were running there count as lost."
     ),
     "oarsman supervisor status",
     "oarsman supervisor stop",
-    ("oarsman supervisor take-over", t("the machine that looked after the jobs is gone for good")),
+    ("oarsman supervisor take-over", t("the machine that managed the jobs is gone for good")),
     of_place=True,
 )
 @click.argument("what", type=click.Choice(["status", "stop", "take-over"]))

@@ -63,7 +63,7 @@ def each(
 )
 @options.job
 @click.argument("count", type=options.COUNT, required=False, metavar="[N]")
-@option("--workers, --replicas N", t("How many workers there shall be."), "workers", type=options.COUNT)
+@option("--workers, --replicas N", t("The new number of workers."), "workers", type=options.COUNT)
 @options.output("json", "yaml", "name")
 @options.place
 def scale_verb(session: Session, name: str, count: int | None, workers: int | None, output: str | None) -> None:
@@ -84,8 +84,8 @@ def scale_verb(session: Session, name: str, count: int | None, workers: int | No
 @verb(
     "delete",
     t(
-        "Delete jobs with their records and logs. Running ones are stopped first. "
-        "Only --all on a terminal asks back, unless --yes is given."
+        "Delete jobs with their records and logs. Running jobs are stopped first. --all asks for "
+        "confirmation on a terminal, unless --yes is given."
     ),
     ("oarsman delete pi other/pi", t("two jobs, the second in namespace `other`")),
     ("oarsman delete --wait pi && oarsman run pi.yaml", t("when nothing of it is left, the next one")),

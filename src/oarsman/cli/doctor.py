@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 @verb(
     "doctor",
     t(
-        "Look at this machine: which MPI, ssh, GPUs, cgroups and namespaces it has, and what to install. "
-        "With --on ssh, look at the hosts: whether they answer, and which MPI they have. "
-        "With --on kube, look at the cluster: its server, MPIJobs, operator, nodes and your rights. "
-        "The exit code is 0 unless no job at all could run."
+        "Check this machine: MPI, ssh, GPUs, cgroups, namespaces, and what to install. With --on ssh, check "
+        "the hosts: whether they answer, and which MPI they have. With --on kube, check the cluster: server, "
+        "MPIJobs, operator, nodes and your rights. The exit code is 0 unless no job could run at all."
     ),
     "oarsman doctor",
     ("oarsman doctor --on ssh --hosts hostfile", t("the hosts of that file")),

@@ -23,8 +23,8 @@ _LOOK_EVERY = 0.3
 command = family(
     "env",
     t(
-        "Build and keep environments: named sets of Python packages that jobs run in. The same contents are built "
-        "once; a change is built beside the old, and jobs that run keep what they started with."
+        "Manage environments: named sets of Python packages that jobs run in. The same contents are built "
+        "once. Changed contents are built next to the old ones; running jobs keep what they started with."
     ),
     ("oarsman env build torch -r requirements.txt --python 3.11", t("and see what pip says")),
     ("oarsman run --environment torch -n 4 -- python train.py", t("a job with these packages")),
@@ -66,8 +66,8 @@ def _row(one: EnvironmentView) -> list[str]:
 @command.verb(
     "build",
     t(
-        "Build an environment, or change one, and show what its build says. Ctrl-C leaves the build alone, which "
-        "goes on; what is built already is not built again."
+        "Build or change an environment, and show the output of the build. The build continues after Ctrl-C. "
+        "Contents that are built already are not built again."
     ),
     "oarsman env build torch -r requirements.txt --python 3.11",
     ("oarsman env build solver -p numpy -p mpi4py --mpi openmpi", t("packages named here, and an MPI")),
@@ -164,7 +164,7 @@ def show(session: Session, name: str, output: str | None) -> None:
     ("oarsman env log torch -f", t("until the build has ended")),
 )
 @_name
-@option("-f, --follow", t("Go on until the build has ended."))
+@option("-f, --follow", t("Follow until the build ends."))
 @options.place
 def log(session: Session, name: str, follow: bool) -> None:
     _show_log(session, _service(session), name, follow=follow)
@@ -172,7 +172,7 @@ def log(session: Session, name: str, follow: bool) -> None:
 
 @command.verb(
     "delete",
-    t("Delete environments with their files. One that a job uses which has not ended is refused."),
+    t("Delete environments with their files. An environment that an unfinished job uses is not deleted."),
     "oarsman env delete torch",
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)

@@ -51,11 +51,11 @@ def report(error: BaseException, session: Session) -> int:
 
 
 def say(message: str, *, field: str | None = None, hint: str | None = None) -> None:
-    note(f"{click.style(t('error:'), fg='red', bold=True)} {safe(message)}")
+    note(f"{click.style(t('error: '), fg='red', bold=True)}{safe(message)}")
     if field:
-        note(f"  {t('field:')} {safe(field)}")
+        note(f"  {t('field: ')}{safe(field)}")
     if hint:
-        note(f"  {click.style(t('hint:'), fg='cyan')} {safe(hint)}")
+        note(f"  {click.style(t('hint: '), fg='cyan')}{safe(hint)}")
 
 
 def _misused(error: click.ClickException) -> int:
@@ -110,7 +110,7 @@ def explained(problem: Problem) -> str:
     from oarsman.manifest.problems import render
 
     hint = of(problem.hint) if problem.hint else None
-    return render(replace(problem, message=of(problem.message), hint=hint), error=t("error:"), hint=t("hint:"))
+    return render(replace(problem, message=of(problem.message), hint=hint), error=t("error: "), hint=t("hint: "))
 
 
 def _unexpected(error: BaseException, session: Session) -> int:

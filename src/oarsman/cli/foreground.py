@@ -155,7 +155,7 @@ class Foreground:
         for text in [] if self.session.quiet else self._reasons.news(shown):
             self._say(text)
         if status.is_true(names.SUSPENDED) and not (before and before.status.is_true(names.SUSPENDED)):
-            self._say(t("{name} is suspended; `oarsman resume {name}` goes on", name=short(self.key)))
+            self._say(t("{name} is suspended; `oarsman resume {name}` starts it again", name=short(self.key)))
         waiting = waiting_for(shown)
         self.progress.show(waiting)
         if waiting and status.queue and not self.progress.visible and not waits_for_hosts(status):

@@ -25,9 +25,8 @@ FRESH_SECONDS = 60.0  # so long an answer of a host is repeated
 command = family(
     "hosts",
     t(
-        "Look at SSH hosts: machines that are reached over ssh and have an MPI, and nothing else. A file "
-        "names them, as mpirun's hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml, hosts or hostfile in "
-        "~/.config/oarsman."
+        "List, check and set up SSH hosts: machines with an sshd and an MPI. A file names them, as mpirun's "
+        "hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml, hosts or hostfile in ~/.config/oarsman."
     ),
     ("oarsman hosts --hosts hostfile list", t("what there is, and what is free")),
     ("oarsman hosts check", t("every host, and every way between two of them")),
@@ -39,8 +38,8 @@ command = family(
 @command.verb(
     "list",
     t(
-        "List the hosts: slots, load, memory, GPUs and MPI of each, and what jobs have of it. Hosts that said nothing "
-        "within the last minute are asked again; those that cannot be reached show why."
+        "List the hosts: slots, load, memory, GPUs and MPI of each, and how much of it jobs use. Answers "
+        "older than a minute are asked for again. A host that cannot be reached shows the reason."
     ),
     "oarsman hosts list",
     ("oarsman hosts list --hosts hostfile --refresh", t("as it is right now")),

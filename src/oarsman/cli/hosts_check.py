@@ -55,7 +55,7 @@ class Shown:
         click.echo(f"{_mark(level)} {lead}{render.shown(text)}")
         if hint and level != "ok" and hint not in self._advised:  # once is enough
             self._advised.add(hint)
-            click.echo(f"  {click.style(t('hint:'), fg='cyan')} {render.shown(of(hint))}")
+            click.echo(f"  {click.style(t('hint: '), fg='cyan')}{render.shown(of(hint))}")
 
 
 def _mark(level: str) -> str:
@@ -73,7 +73,7 @@ def _together(good: Iterable[Finding]) -> list[tuple[str, str]]:
         steps.setdefault((finding.host, finding.other), []).append(_said(finding))
     others: dict[tuple[str, str], list[str]] = {}
     for (host, other), names in steps.items():
-        others.setdefault((host, ", ".join(names)), []).append(other)
+        others.setdefault((host, t(", ").join(names)), []).append(other)
     return [(f"{host} -> {', '.join(far)}" if any(far) else host, names) for (host, names), far in others.items()]
 
 
@@ -154,10 +154,11 @@ def _rate(bytes_per_second: float | None) -> str:
 @verb(
     "check",
     t(
-        "Check the hosts, and every way from one to another: names, ports, host keys, logins, users, clocks, MPI, "
-        "PATH, folders, disks, GPUs, and whether each can connect to an mpirun on the others; then run a real mpirun "
-        "over all of them. Nothing is changed on any host. The exit code is 0 if nothing failed.\n\n"
-        "Warnings are about what other programs need; jobs of oarsman run all the same."
+        "Check the hosts and every connection between two: names, ports, host keys, logins, users, clocks, "
+        "MPI, PATH, folders, disks, GPUs, and whether each can connect to an mpirun on the others; then run "
+        "a real mpirun across all of them. Changes nothing on any host. The exit code is 0 if nothing "
+        "failed.\n\n"
+        "Warnings concern plain mpirun and other programs; Oarsman's jobs run despite them."
     ),
     "oarsman hosts check",
     ("oarsman hosts check node1 node2 --network", t("two of them, and how fast the way between them is")),
@@ -165,7 +166,7 @@ def _rate(bytes_per_second: float | None) -> str:
     ("oarsman hosts check -o json", t("every step, for programs")),
 )
 @options.hosts
-@option("--leave-out", t("Give hosts that fail no jobs, until a later check finds them well."))
+@option("--leave-out", t("Keep jobs off hosts that fail, until they pass a later check."))
 @option("--network", t("Also measure latency and bandwidth between all hosts."))
 @options.output("wide", "json")
 @options.inventory

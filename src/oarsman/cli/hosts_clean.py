@@ -24,16 +24,20 @@ if TYPE_CHECKING:
 @verb(
     "clean",
     t(
-        "Remove the copies of jobs' folders from all hosts of an inventory, with all that jobs wrote into them. Says "
-        "first what is there, and asks. Copies that a job still needs stay. What was copied for a job goes by itself "
-        "when the job is deleted."
+        "Remove the copies of jobs' folders from all hosts of an inventory, with everything that jobs wrote "
+        "into them. Lists them first, and asks. Copies that a job still needs stay. Copied files are removed "
+        "without this command when their last job is deleted."
     ),
     ("oarsman hosts clean --hosts hosts.txt --dry-run", t("only say what is there")),
     "oarsman hosts clean --hosts hosts.txt --yes",
 )
 @option("-y, --yes", t("Do not ask."))
 @option("--dry-run", t("Remove nothing, only say what would be removed."))
-@option("--all", t("Also copies for jobs that are not known here, such as those of another machine."), "everything")
+@option(
+    "--all",
+    t("Also remove copies of jobs that this machine does not know, such as those of another machine."),
+    "everything",
+)
 @options.inventory
 def command(session: Session, yes: bool, dry_run: bool, everything: bool) -> int:
     from oarsman.backends.ssh.backend import SshBackend

@@ -59,24 +59,24 @@ class TrustArguments:
 @verb(
     "trust",
     t(
-        "Let all hosts of an inventory log in to each other by ssh, set up from here. Says first what it will change, "
-        "and asks. Each host makes a key pair of its own; host keys are pinned; a password is asked for only where no "
-        "key opens a host. Run again, it adds what is missing. At the end every pair is tried.\n\n"
-        "Only the folder ~/.ssh is changed: lines and blocks marked oarsman-trust, and the key pair id_oarsman. "
-        "If the inventory names an sshConfig, then here that file and the known_hosts that it names are changed "
-        "instead of your own. --undo removes exactly these."
+        "Set up ssh logins from here to all hosts of an inventory, and between them. Lists the changes "
+        "first, and asks. Each host gets its own key pair; host keys are pinned; a password is asked for "
+        "only if no key is accepted. Run it again to add what is missing. At the end every login is tested.\n\n"
+        "Only the folder ~/.ssh is changed: lines and blocks marked oarsman-trust, and the key pair "
+        "id_oarsman. If the inventory names an sshConfig, that file and its known_hosts are changed here "
+        "instead of your own. --undo removes exactly these changes."
     ),
     ("oarsman hosts trust --hosts hosts.txt --dry-run", t("only say what would be changed")),
     ("oarsman hosts trust --hosts hosts.txt --same-password", t("one password opens all hosts")),
     ("oarsman hosts trust --hosts hosts.txt --key ~/.ssh/id_ed25519.pub --yes", t("a key of yours opens them later")),
     ("oarsman hosts trust --hosts hosts.txt --undo", t("as it was before")),
 )
-@option("-y, --yes", t("Do not ask; host keys that are new here are accepted as they are."))
+@option("-y, --yes", t("Do not ask; accept unknown host keys."))
 @option("--dry-run", t("Change nothing, only say what would be changed."))
 @option("--undo", t("Remove what was set up, here and on all hosts."))
 @option(
     "--key FILE",
-    t("A public key of yours that is to open all hosts; default: one you have, or a new."),
+    t("The public key to install on all hosts; default: one of yours, or a new one."),
     type=click.Path(path_type=Path),
 )
 @option(
@@ -239,7 +239,7 @@ def _show_changes(trust: Trust, changes: Sequence[TrustChange], asked: TrustArgu
     for change in changes:
         cells[change.place].setdefault(_kind(change), []).append(_what(change))
     rows = [
-        [place or t("here"), *(", ".join(found.get(file, [])) for file in files)]
+        [place or t("here"), *(t(", ").join(found.get(file, [])) for file in files)]
         for place, found in cells.items()
         if found
     ]
@@ -301,7 +301,7 @@ def _interrupted(trust: Trust) -> None:
     note(t("interrupted. Changed until then:"))
     for change in trust.done:
         note(f"  {change.place or t('here')}  {_file(trust, change)}  {_what(change)}")
-    note(t("run it again to go on, or with --undo to take it back"))
+    note(t("run it again to continue, or with --undo to revert"))
 
 
 # -- does it work? ---------------------------------------------------------------------------------------

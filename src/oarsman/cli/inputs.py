@@ -132,7 +132,7 @@ _job_options = together(
     option("--memory AMOUNT", t("Memory per worker: 4Gi.")),
     option("--gpus N", t("GPUs per worker."), type=options.FROM_ZERO),
     option("--image IMAGE", t("The container image; needed with --on kube.")),
-    option("--keep", t("Leave the workers in place after the end.")),
+    option("--keep", t("Keep the workers after the job has finished.")),
     option("--name NAME", t("The job's name; default: the manifest's, or from the program.")),
     option("--mpi KIND|PATH", t("openmpi, mpich, intel, or a path; default: found on PATH.")),
     option(
@@ -145,7 +145,7 @@ _job_options = together(
         t("On SSH hosts: copy this folder to them (the default), or nothing."),
         type=click.Choice(FIELDS["code"].choices),
     ),
-    option("--oversubscribe", t("Admit the job even if the machine is smaller than it asks.")),
+    option("--oversubscribe", t("Start the job even if it asks for more CPU or memory than there is.")),
     option("--priority N", t("The higher one starts first; default 0."), type=int),
     option("--timeout TIME", t("End the job after: 90s, 10m."), "deadline", callback=options.seconds),
     option("--environment NAME", t("The environment to run in, as `oarsman env list` shows them.")),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @verb(
     "install",
     t(
-        "Bring MPIJobs to a Kubernetes cluster: their definition, rights, and the operator that runs them. "
-        "Each object is named with what became of it. Doing it again brings all up to date."
+        "Install Oarsman on a Kubernetes cluster: the definition of MPIJobs, the operator and its rights. "
+        "Prints each object and whether it was created or changed. Run it again to upgrade."
     ),
     (
         "oarsman install --image registry.example/oarsman:1.0",
@@ -95,14 +95,14 @@ def show(step: InstallStep, session: Session) -> None:
     if not session.quiet:
         click.echo(f"{step.object} {words[step.what]}")
         if step.no_image:
-            click.echo(f"  {t('hint:')} {t('--image names an image that the cluster can pull')}")
+            click.echo(f"  {t('hint: ')}{t('--image names an image that the cluster can pull')}")
 
 
 @verb(
     "uninstall",
     t(
-        "Take the operator and its rights away from a cluster. The definition of MPIJobs stays, and every job with it; "
-        "with --with-crd both go, and what runs ends."
+        "Remove the operator and its rights from a cluster. The definition of MPIJobs and all jobs stay; "
+        "--with-crd deletes them too, and ends running jobs."
     ),
     ("oarsman uninstall", t("the operator alone")),
     ("oarsman uninstall --with-crd --yes", t("everything, without a question")),
@@ -110,7 +110,7 @@ def show(step: InstallStep, session: Session) -> None:
 )
 @option("--namespace NS", t("Where the operator lives; default: mpi-operator."), default="mpi-operator")
 @option("--with-crd", t("Delete the definition of MPIJobs too, and so every job."))
-@option("--force", t("Take away what a Helm release brought, too."))
+@option("--force", t("Also remove what a Helm release installed."))
 @option("-y, --yes", t("Do not ask."))
 @options.cluster
 def uninstall_verb(session: Session, namespace: str, with_crd: bool, force: bool, yes: bool) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     ("oarsman logs pi --attempt 1", t("the attempt before the retry")),
 )
 @options.job
-@option("-f, --follow", t("Go on until the job ends."))
+@option("-f, --follow", t("Follow until the job ends."))
 @option("--rank N", t("Only this rank; repeatable."), "ranks", type=options.FROM_ZERO, multiple=True)
 @option("--worker N", t("Only ranks on this worker; repeatable."), "workers", type=options.FROM_ZERO, multiple=True)
 @option("--launcher", t("Only what the launcher itself wrote."))
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @option("--tail N", t("Only the last N lines."), type=options.FROM_ZERO)
 @option("--attempt N", t("Of this attempt; default: the newest."), type=options.COUNT)
 @option("--timestamps", t("Begin every line with its time."))
-@option("--no-tags", t("Do not say which rank wrote a line."))
+@option("--no-tags", t("Do not print rank and host before each line."))
 @options.output("json")
 @options.place
 def command(

@@ -23,14 +23,14 @@ PLAIN: dict[str, PlainVerb] = {
     "suspend": PlainVerb(
         said=N_("{name} is being suspended"),
         help=t(
-            "Suspend jobs: their processes end, their records and logs stay. "
-            "`oarsman resume` starts them again from the beginning of their work."
+            "Suspend jobs: their processes end, their records and logs stay. `oarsman resume` starts them "
+            "again from the beginning."
         ),
         examples=[("oarsman suspend pi", t("make room without losing the job"))],
     ),
     "resume": PlainVerb(
-        said=N_("{name} goes on"),
-        help=t("Resume suspended jobs. They queue for room again and start as a new attempt."),
+        said=N_("{name} is resumed"),
+        help=t("Resume suspended jobs. They queue again and start as a new attempt."),
         examples=["oarsman resume pi"],
     ),
     "stop": PlainVerb(

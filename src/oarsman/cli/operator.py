@@ -83,9 +83,10 @@ def _known(name: str, option: click.Option, value: str | None, words: Iterator[s
 @verb(
     "operator",
     t(
-        "Look after the MPIJobs of a Kubernetes cluster. This is what runs in the operator's pod; of several, one acts "
-        "and the others stand by. SIGTERM lets the turns under way finish and hands over at once.\n\n"
-        "The flags of the MPI Operator are understood as they are, with one dash or two; those of its logging have no "
+        "Manage the MPIJobs of a Kubernetes cluster. The operator's pods run this command; one of them "
+        "leads, the others stand by. After SIGTERM it finishes what it is doing and lets another take over "
+        "at once.\n\n"
+        "The flags of the MPI Operator work as they are, with one dash or two; its logging flags have no "
         "effect, except that -v=4 and more means --log-level debug."
     ),
     ("oarsman operator", t("in a pod, or with your own kubeconfig")),
@@ -96,7 +97,7 @@ def _known(name: str, option: click.Option, value: str | None, words: Iterator[s
 )
 @option(
     "--namespace NS,...",
-    t("Look after these namespaces only (also: KUBEFLOW_NAMESPACE); default: all."),
+    t("Manage jobs in these namespaces only (also: KUBEFLOW_NAMESPACE); default: all."),
     "namespaces",
     multiple=True,
 )
@@ -123,10 +124,10 @@ def _known(name: str, option: click.Option, value: str | None, words: Iterator[s
 @option("--master URL", t("The API server's address, if another than the file's."))
 @option(
     "--leader-elect/--no-leader-elect",
-    t("Let one of several operators act; default. Without: there must be only one."),
+    t("Elect one leader among several operators (default). Without it, run only one."),
     default=True,
 )
-@option("--lock-namespace NS", t("Where the lease lies that says who acts; default: the pod's own namespace."))
+@option("--lock-namespace NS", t("The namespace of the leader's lease; default: the pod's own."))
 @option("--lease-name NAME", t("The name of that lease."), default="mpi-operator")
 @option("--threadiness N", t("Jobs that are worked on at the same time; default 16."), type=options.COUNT, default=16)
 @option(
@@ -144,7 +145,10 @@ def _known(name: str, option: click.Option, value: str | None, words: Iterator[s
 @option("--monitoring-port PORT", t("Port of /metrics; default 8081, 0: none."), type=options.PORT, default=8081)
 @option(
     "--monitoring-auth/--no-monitoring-auth",
-    t("Serve metrics through TLS to whom the cluster lets get /metrics; default. Without: plain, to everybody."),
+    t(
+        "Serve metrics through TLS, to users whom the cluster allows to get /metrics (default). Without it: "
+        "plain HTTP, to everybody."
+    ),
     default=True,
 )
 @option("--bind-address ADDRESS", t("The address of both ports; default: all."), default="")

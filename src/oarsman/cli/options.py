@@ -59,8 +59,8 @@ def _on_cluster(ctx: click.Context, _: click.Parameter, value: str | None) -> No
 
 
 _ON = t("Where jobs run: on this machine (the default), on SSH hosts or on a cluster.")
-_SERVER = t("The jobs of a server, as `oarsman serve` starts one (also: OARSMAN_SERVER).")
-_NAMESPACE = t("The namespace meant by names that mention none.")
+_SERVER = t("Use the jobs of a server started with `oarsman serve` (also: OARSMAN_SERVER).")
+_NAMESPACE = t("The namespace of jobs named without one.")
 _context = option("--context NAME", t("The context of the kubeconfig to use."), cls=Common)
 _kubeconfig = option("--kubeconfig FILE", t("The file that says how to reach the cluster."), cls=Common, type=SECRET)
 _place = _PlaceType(words.PLACES)

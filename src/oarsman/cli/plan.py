@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 @verb(
     "plan",
     t(
-        "Show what a job would be: hosts, slots, where each rank goes, hostfile, environment, the launch line as "
-        "written and as it would run, and every object that would be made. Nothing is changed."
+        "Show how a job would run: hosts, slots, where each rank goes, hostfile, environment, the launch "
+        "line as written and as it would run, and every object that would be created. Changes nothing."
     ),
     "oarsman plan job.yaml",
     ("oarsman plan -n 6 --workers 3 -- ./solver", t("of a command, without a manifest")),
@@ -86,8 +86,8 @@ def show(job: Job, found: PlanView) -> None:
     render.block("/etc/mpi/hostfile", found.hostfile)
     render.block("/etc/mpi/discover_hosts.sh", found.discover_hosts)
     render.block(t("Environment"), "\n".join(f"{name}={value}" for name, value in sorted(found.environment.items())))
-    render.block(t("Would be made"), "\n".join(found.objects))
-    render.block(t("Cannot be honoured here"), "\n".join(found.not_honoured))
+    render.block(t("Would be made"), "\n".join(map(of, found.objects)))
+    render.block(t("Cannot be honoured here"), "\n".join(map(of, found.not_honoured)))
 
 
 def _room(fit: FitView) -> str:

@@ -201,7 +201,7 @@ def cause_card(cause: Cause, *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     summary, body = of(cause.summary), _cause_lines(cause, stream)
     if not stream.isatty():
-        click.echo(f"{t('cause:')} {summary}", err=err)
+        click.echo(f"{t('cause: ')}{summary}", err=err)
         click.echo("".join(f"  {line}\n" for line in body), err=err, nl=False)
         return
     from rich.console import Console
@@ -209,7 +209,7 @@ def cause_card(cause: Cause, *, err: bool = False) -> None:
     from rich.text import Text
 
     text = Text("\n".join([safe(summary), *body]))
-    text.highlight_regex(rf"(?m)^{t('hint:')}", "cyan")
+    text.highlight_regex(rf"(?m)^{t('hint: ')}", "cyan")
     text.stylize("bold", 0, len(safe(summary)))
     Console(file=stream, no_color=not coloured(stream), highlight=False).print(
         Panel(text, title=t("Cause"), title_align="left", border_style="red", expand=False)
@@ -224,9 +224,9 @@ def _cause_lines(cause: Cause, stream: IO[str]) -> list[str]:
         t("signal"): cause.signal,
         t("memory limit"): t("reached") if cause.memory_limit_hit else None,
     }
-    lines = [", ".join(f"{name} {shown(str(value), stream)}" for name, value in facts.items() if value is not None)]
+    lines = [t(", ").join(f"{name} {shown(str(value), stream)}" for name, value in facts.items() if value is not None)]
     if cause.last_lines:
         lines += [t("last lines:"), *(f"  | {shown(line, stream)}" for line in cause.last_lines)]
     if cause.hint:
-        lines.append(f"{t('hint:')} {shown(of(cause.hint), stream)}")
+        lines.append(f"{t('hint: ')}{shown(of(cause.hint), stream)}")
     return [line for line in lines if line]

@@ -33,9 +33,11 @@ _GOALS = click.Choice(("succeeded", "failed", "finished", "running", "suspended"
 @verb(
     "run",
     t(
-        "Run a job in the foreground. Its lines appear as they are written, each with its rank and host; "
-        "the exit code is the job's. Rank 0 reads our standard input. Give a manifest, or -n and a command.\n\n"
-        "Ctrl-C stops the job and waits for that; a second Ctrl-C leaves it to the supervisor, or to the operator."
+        "Run a job in the foreground. Prints its output as it is written, each line with its rank and host, "
+        "and exits with the job's exit code. Rank 0 reads this command's standard input. Give a manifest, or "
+        "-n and a command.\n\n"
+        "Ctrl-C stops the job and waits until it has stopped; a second Ctrl-C leaves that to the supervisor "
+        "or the operator."
     ),
     ("oarsman run job.yaml", t("the job of a manifest")),
     ("oarsman run -n 4 -- python3 -m mpi4py train.py --epochs 3", t("four ranks on two hosts, no manifest")),
@@ -44,11 +46,11 @@ _GOALS = click.Choice(("succeeded", "failed", "finished", "running", "suspended"
     cls=WithCommand,
 )
 @job_asked_for
-@option("--no-tags", t("Do not say which rank wrote a line."))
+@option("--no-tags", t("Do not print rank and host before each line."))
 @option("--timestamps", t("Begin every line with its time."))
-@option("--replace", t("Take the place of an ended job of the same name."))
+@option("--replace", t("Replace a finished job of the same name."))
 @option("--rm", t("Delete the job, with its logs, after it has ended."), "remove")
-@option("--wait-for-hosts", t("Wait also for SSH hosts that somebody has to let us in to first."))
+@option("--wait-for-hosts", t("Also wait for SSH hosts that refuse the login until somebody sets it up."))
 @options.place_long
 def run_verb(
     session: Session,
@@ -92,8 +94,8 @@ def _give_up(job: Foreground, session: Session) -> NoReturn:
             pass
     trust = f"oarsman hosts trust --hosts {shlex.quote(file)}" if file else "oarsman hosts trust"
     raise UserError(
-        t("{name} cannot start before somebody acts: {reason}", name=short(job.key), reason=of(job.closed)),
-        hint=t("`{command}` lets us in; --wait-for-hosts waits until somebody has done that", command=trust),
+        t("{name} cannot start until this is fixed: {reason}", name=short(job.key), reason=of(job.closed)),
+        hint=t("set up the login with `{command}`; --wait-for-hosts waits until that is done", command=trust),
     )
 
 
@@ -101,9 +103,9 @@ def _conclude(job: Foreground, session: Session) -> int:
     """The last line, the cause if there is one, and the exit code."""
     name, shown = short(job.key), job.shown
     if job.unheard:
-        note(t("nobody answered, so {name} may go on; `oarsman stop {name}` asks again", name=name))
+        note(t("no answer, so {name} may still be running; `oarsman stop {name}` tries again", name=name))
     elif job.left:
-        note(t("{name} is left to {controller}, which goes on stopping it", name=name, controller=controller(session)))
+        note(t("{controller} continues to stop {name}", name=name, controller=controller(session)))
     elif job.gone or shown is None:
         note(t("{name} was deleted", name=name))
     elif job.unattended:
@@ -126,7 +128,7 @@ def _say_outcome(name: str, shown: ShownJob, session: Session, *, stopped: bool)
     elif stopped and session.place == "kube":
         note(t("{name} was stopped after {took}; its pods are going away", name=name, took=took))
     elif stopped:
-        note(t("{name} was stopped after {took}; nothing of it is left", name=name, took=took))
+        note(t("{name} was stopped after {took}; none of its processes is left", name=name, took=took))
     else:
         note(click.style(t("{name} failed after {took}", name=name, took=took), fg="red"))
         show_failure(shown)
@@ -137,7 +139,7 @@ def show_failure(shown: ShownJob) -> None:
         if shown.status.cause is not None:
             render.cause_card(shown.status.cause, err=True)
         elif text := render.message(shown.summary):
-            note(f"{t('cause:')} {render.shown(text, sys.stderr)}")
+            note(f"{t('cause: ')}{render.shown(text, sys.stderr)}")
 
 
 def exit_code(shown: ShownJob) -> int:
@@ -155,8 +157,8 @@ def exit_code(shown: ShownJob) -> int:
 @verb(
     "submit",
     t(
-        "Submit jobs and return at once. The supervisor runs them whether or not this terminal stays open; "
-        "the names of the jobs are printed. Give manifests, - for standard input, or -n and a command."
+        "Submit jobs and return at once. Prints their names. The supervisor runs them even after this "
+        "terminal is closed. Give manifests, - for standard input, or -n and a command."
     ),
     ("oarsman submit job.yaml other.yaml", t("every job of both files, or none if one has a mistake")),
     ("oarsman submit -n 4 --name night-run -- python3 -m mpi4py train.py", t("a command, without a manifest")),
@@ -166,7 +168,7 @@ def exit_code(shown: ShownJob) -> int:
 )
 @job_asked_for
 @option("--wait", t("Return when the jobs have ended; the exit code is the first failure's."))
-@option("--replace", t("Take the place of an ended job of the same name."))
+@option("--replace", t("Replace a finished job of the same name."))
 @options.output("json", "yaml", "name")
 @options.place_long
 def submit_verb(session: Session, asked: JobInput, wait: bool, replace: bool, output: str | None) -> int:

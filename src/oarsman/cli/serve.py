@@ -27,8 +27,8 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
 @verb(
     "serve",
     t(
-        "Serve the console and its REST API. By default only this machine can reach it, and a link is printed that "
-        "opens it once. Where others can reach it, it needs TLS and accounts. Ctrl-C ends it; jobs go on."
+        "Serve the console and its REST API. By default only this machine can reach it; a link that works "
+        "once opens it. On a network address it needs TLS and accounts. Ctrl-C ends it; jobs keep running."
     ),
     "oarsman serve",
     ("oarsman serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem", t("for others, who log in")),
@@ -39,7 +39,7 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
 @option("--host ADDRESS", t("The address to listen on; default 127.0.0.1."), default="127.0.0.1")
 @option("--port PORT", t("The port to listen on; default 8470, 0: any that is free."), type=options.PORT, default=8470)
 @option("--tls-cert, --cert FILE", t("The certificate for TLS, in PEM."), "cert", type=_FILE)
-@option("--tls-key, --key FILE", t("Its key, if it is in a file of its own."), "key", type=_KEY)
+@option("--tls-key, --key FILE", t("The certificate's key, if it is in a separate file."), "key", type=_KEY)
 @option("--insecure", t("Allow others to reach it without TLS, because something else has it."))
 @option(
     "--public-name NAME",
@@ -49,7 +49,7 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
 )
 @option(
     "--trusted-proxy ADDRESS",
-    t("A proxy, or a network of them, whose X-Forwarded-For and X-Forwarded-Proto are believed; can be repeated."),
+    t("A proxy, or a network of proxies, to trust with X-Forwarded-For and X-Forwarded-Proto; can be repeated."),
     "trusted_proxies",
     multiple=True,
 )
@@ -61,8 +61,9 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
 @option(
     "--run-as WHOM",
     t(
-        "As which users of this machine jobs of accounts run, if the server is root: same-name, or ACCOUNT=USER; can "
-        "be repeated. Without it they run as the server's user, who must not be root, and write below --folder alone."
+        "If the server is root, the users of this machine that jobs of accounts run as: same-name, or "
+        "ACCOUNT=USER; can be repeated. Without it they run as the server's user, who must not be root, and "
+        "can write only below --folder."
     ),
     "run_as",
     multiple=True,
@@ -110,8 +111,8 @@ def _announce(address: str, link: str | None) -> None:
 server_verb = family(
     "server",
     t(
-        "Remember a server: verbs are then about its jobs, as if --server were given each time. What is said on the "
-        "command line (--server, --on) or with OARSMAN_SERVER or OARSMAN_ON goes before."
+        "Set a default server: all verbs then use its jobs, as with --server. --server and --on on the "
+        "command line, and OARSMAN_SERVER and OARSMAN_ON, override it."
     ),
     ("oarsman server set https://host:8470 --token-file token.txt", t("what `oarsman tokens add` printed there")),
     "oarsman server show",
@@ -121,7 +122,10 @@ server_verb = family(
 
 @server_verb.verb(
     "set",
-    t("Ask a server who it is, and remember it. Its token is kept in a file that only you can read."),
+    t(
+        "Make a server the default, after checking that it answers. The token is stored in a file that only "
+        "you can read."
+    ),
     "oarsman server set https://host:8470 --token-file token.txt",
     ("oarsman server set https://host:8470 --token-file - --ca-file ca.pem", t("the token from standard input")),
 )

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 command = family(
     "sweep",
     t(
-        "Run one job for many sets of parameters: a grid or a list of points, as many at a time as fit, each a job of "
-        "its own. The results are a table. A sweep that was stopped or killed goes on where it was."
+        "Run one job for many sets of parameters: a grid or a list of points. Each point is a separate job, "
+        "and as many run at a time as fit. The results are a table. A sweep that was stopped or killed can "
+        "be resumed."
     ),
     (
         "oarsman sweep run --name rates --grid lr=0.1,0.01 --grid batch=32,64 -n 2 -- ./train --lr {{lr}}",
@@ -40,7 +41,7 @@ _complete = options.completing(
 )
 _name = click.argument("name", metavar="NAME", shell_complete=_complete)
 _names = click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)
-_WAIT = t("Whether to wait for the end; without, only what may start now is handed in.")
+_WAIT = t("Wait for the end (default), or submit what can start now and return.")
 _wait = option("--wait/--no-wait", _WAIT, default=True)
 _points = together(
     option(
@@ -50,7 +51,7 @@ _points = together(
     ),
     option("--points FILE", t("A CSV, JSON or YAML file with a point in each row.")),
     option(
-        "--metric PATTERN", t("A regular expression whose first group is a number of the log; the last one counts.")
+        "--metric PATTERN", t("A regular expression whose first group is a number in the log; the last match counts.")
     ),
     option(
         "--retries N",
@@ -65,10 +66,10 @@ _points = together(
 @command.verb(
     "run",
     t(
-        "Run a sweep and wait for its end. {{name}} in the manifest or the command becomes the value of a parameter, "
-        "which every rank also finds in the variable SWEEP_NAME. The same command again goes on with what is there. "
-        "The exit code is 0 if every point succeeded.\n\n"
-        "Ctrl-C stops what runs; `oarsman sweep resume` goes on."
+        "Run a sweep and wait for its end. {{name}} in the manifest or the command is replaced by the value "
+        "of a parameter, which every rank also has in the variable SWEEP_NAME. Running the same command "
+        "again resumes the sweep. The exit code is 0 if every point succeeded.\n\n"
+        "Ctrl-C stops the running points; `oarsman sweep resume` continues."
     ),
     "oarsman sweep run --name rates --grid lr=0.1,0.01 --grid batch=32,64 -n 2 -- ./train --lr {{lr}}",
     ("oarsman sweep run job.yaml --name sizes --points sizes.csv --at-once 4 --retries 1", t("four at a time")),
@@ -106,7 +107,7 @@ def run(
 
 @command.verb(
     "list",
-    t("List the sweeps, each with how far it is."),
+    t("List the sweeps and their progress."),
     "oarsman sweep list",
     ("oarsman sweep list -o json", t("for programs")),
 )
@@ -142,7 +143,7 @@ def show(session: Session, name: str, output: str | None) -> None:
 
 @command.verb(
     "stop",
-    t("Stop sweeps: what runs is ended, nothing more is handed in, and results stay."),
+    t("Stop sweeps: running points end, no more are submitted, and results stay."),
     "oarsman sweep stop rates",
 )
 @_names
@@ -150,14 +151,14 @@ def show(session: Session, name: str, output: str | None) -> None:
 def stop(session: Session, names: tuple[str, ...]) -> None:
     for name in names:
         view = session.run(session.service.stop_sweep(session.key(name)))
-        session.note(t("{name} is being stopped; `oarsman sweep resume {name}` goes on with it", name=short(view.key)))
+        session.note(t("stopping {name}; `oarsman sweep resume {name}` continues it", name=short(view.key)))
 
 
 @command.verb(
     "resume",
     t(
-        "Go on with a sweep: points that have no job, or were stopped, are run. "
-        "Points that ended are not repeated, whatever their outcome."
+        "Resume a sweep: run the points that were stopped or have no job yet. Points that finished are not "
+        "repeated, whether they succeeded or failed."
     ),
     "oarsman sweep resume rates",
 )

@@ -73,7 +73,7 @@ def in_the_foreground(session: Session, wanted: SweepSpec | str, *, wait: bool, 
     )
     session.note(click.style(text, fg="green" if view.state == "Succeeded" else "red"))
     if view.state in ("Stopped", "Running"):
-        note(t("`oarsman sweep resume {name}` goes on with it", name=name))
+        note(t("`oarsman sweep resume {name}` continues it", name=name))
     if signalled is not None:
         return 128 + signalled
     return 0 if view.state == "Succeeded" else 1
@@ -85,9 +85,9 @@ def _left_alone(drive: Drive | ServerDrive, name: str, session: Session, output:
             show_results(session.run(session.service.sweep(drive.sweep.key)), output)
     else:
         count = drive.total - len(drive.todo)
-        session.note(t("{name}: {count} of {total} points are handed in", name=name, count=count, total=drive.total))
+        session.note(t("{name}: {count} of {total} points are submitted", name=name, count=count, total=drive.total))
     if drive.todo and session.remote is None:  # a server goes on by itself
-        note(t("`oarsman sweep resume {name}` goes on with it", name=name))
+        note(t("`oarsman sweep resume {name}` continues it", name=name))
     return 0
 
 
@@ -111,7 +111,7 @@ class _Watched:
                         if isinstance(found, BaseException):
                             raise found
                         if signalled is not None:
-                            note(t("what runs is left to end by itself"))
+                            note(t("running points continue to their end"))
                             break
                         signalled = found
                         self._stop()

@@ -55,8 +55,8 @@ def audited(store: ConsoleStore, what: str, about: str) -> None:
 users_verb = family(
     "users",
     t(
-        "Say who may log in to the console of this machine, and in which role. Without any account, the console is "
-        "opened by a link that is printed on the terminal. A running server sees changes at once.\n\n"
+        "Manage the accounts of this machine's console. Without accounts, you open the console with a link "
+        "printed on the terminal. A running server sees changes at once.\n\n"
         "A viewer sees all jobs and changes nothing; a user sees and changes only their own; an admin may do "
         "everything."
     ),
@@ -120,7 +120,7 @@ def remove(session: Session, name: str) -> None:
 
 @users_verb.verb(
     "passwd",
-    t("Give an account a new password. Whoever is logged in to it is logged out; its tokens stay."),
+    t("Set a new password for an account. Its sessions end; its tokens stay."),
     ("oarsman users passwd ben", t("asks for the password twice")),
     ("oarsman users passwd ben --password-stdin < secret.txt", t("in a script")),
 )
@@ -148,7 +148,7 @@ def role_(session: Session, name: str, role: str) -> None:
 
 @users_verb.verb(
     "disable",
-    t("Keep an account from coming in. Its sessions end; its tokens do nothing until it is enabled again."),
+    t("Disable an account. Its sessions end; its tokens do not work until it is enabled again."),
     ("oarsman users disable ben", t("until `oarsman users enable ben`")),
 )
 @account
@@ -157,7 +157,7 @@ def disable(session: Session, name: str) -> None:
 
 
 @users_verb.verb(
-    "enable", t("Let a disabled account come in again, with its old password and tokens."), "oarsman users enable ben"
+    "enable", t("Enable a disabled account again, with its old password and tokens."), "oarsman users enable ben"
 )
 @account
 def enable(session: Session, name: str) -> None:
@@ -186,8 +186,8 @@ def _password(from_stdin: bool) -> str:
 tokens_verb = family(
     "tokens",
     t(
-        "Make and revoke API tokens of the console of this machine, and print links that open it once. A token may "
-        "do what its owner may; without --user that is everything, as this machine is yours."
+        "Manage API tokens for this machine's console, and print one-time links that open it. A token has "
+        "the rights of its owner; without --user it has all rights, as the owner of the machine has."
     ),
     ("oarsman tokens add --note nightly --days 90", t("for a program; the secret is printed once")),
     "oarsman tokens list",
@@ -199,7 +199,7 @@ tokens_verb = family(
 
 @tokens_verb.verb(
     "add",
-    t("Make a token and print its secret. It is kept nowhere: what is lost has to be made anew."),
+    t("Create a token and print it. It is not stored: if you lose it, create another."),
     ("oarsman tokens add --note nightly --days 90", t("for a program; the secret is printed once")),
     ("oarsman tokens add --user ben", t("that may do what ben may")),
 )
@@ -254,7 +254,7 @@ def revoke(session: Session, ids: tuple[str, ...]) -> None:
 
 @tokens_verb.verb(
     "link",
-    t("Print a link that opens the console once, as the owner of this machine. It is good for ten minutes."),
+    t("Print a link that opens the console as the owner of this machine. It works once, for ten minutes."),
     ("oarsman tokens link", t("to open in a browser within ten minutes")),
 )
 def link_(session: Session) -> None:

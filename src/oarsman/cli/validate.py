@@ -76,8 +76,8 @@ def _show(verdict: Verdict, session: Session) -> None:
 @verb(
     "convert",
     t(
-        "Write a manifest in another version of the MPIJob API. The result goes to standard output; "
-        "what the other version cannot say is named on standard error."
+        "Convert a manifest to another version of the MPIJob API. The result goes to standard output; fields "
+        "that the other version does not have are listed on standard error."
     ),
     "oarsman convert old.yaml --to v2beta1 > new.yaml",
     ("cat new.yaml | oarsman convert - --to v1", t("the other way, from a pipe")),

@@ -197,7 +197,7 @@ def _no_colour(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 def everywhere() -> list[click.Parameter]:
     """The options that every verb and the command itself take."""
     return [
-        Common(["-q", "--quiet"], is_flag=True, help=t("Say only what was asked for.")),
+        Common(["-q", "--quiet"], is_flag=True, help=t("Print only what was asked for.")),
         Common(["--no-color"], is_flag=True, callback=_no_colour, help=t("No colours (also: NO_COLOR=1).")),
         Common(["--debug"], is_flag=True, help=t("Show the whole traceback of an unexpected error.")),
     ]

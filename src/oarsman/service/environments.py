@@ -48,9 +48,9 @@ class EnvironmentService:
         starred = f"{MASK}@" in given.requirements or f"={MASK}" in given.requirements
         if starred and built != await asyncio.to_thread(digest_of, given):
             raise UsageError(
-                Text("the credentials are hidden here, and not kept: {mask} is none", mask=MASK),
+                Text("credentials are not stored and shown as {mask}, which is not a credential", mask=MASK),
                 field="requirements",
-                hint=Text("write them again, or let pip find them where it runs (pip.conf, netrc)"),
+                hint=Text("write them again, or put them where pip finds them (pip.conf, netrc)"),
             )
         confined = confined_by(self._surroundings(owner))  # what is built runs code of whoever wrote it
         made = await environments.put(given, owner=owner, confined=confined)

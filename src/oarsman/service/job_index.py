@@ -289,7 +289,7 @@ class JobIndex:
 
     # -- the task ------------------------------------------------------------------------------------
     async def _follow(self) -> None:
-        error: OarsmanError = RetryableError(Text("nobody tells of changes among the jobs any more"))
+        error: OarsmanError = RetryableError(Text("the stream of job changes ended"))
         try:
             async with aclosing(self._jobs.follow()) as batches:
                 async for batch in batches:

@@ -55,7 +55,7 @@ class RunAs:
         if not self.same_name:
             raise ForbiddenError(
                 Text("{account} has no user of this machine that jobs could run as", account=account),
-                hint=Text("whoever starts the server names one: --run-as {account}=USER", account=account),
+                hint=Text("ask the owner of the server to add --run-as {account}=USER", account=account),
             )
         user = _checked(account)
         if user.pw_uid < _FIRST_OF_PEOPLE:  # whoever makes accounts is not to choose among them
@@ -72,7 +72,7 @@ def _checked(user: str) -> pwd.struct_passwd:
     except KeyError:
         raise UsageError(Text("there is no user {name} on this machine", name=user), field="--run-as") from None
     if found.pw_uid == 0:
-        raise UsageError(Text("{name} is root, whose jobs nothing can be kept from", name=user), field="--run-as")
+        raise UsageError(Text("{name} is root, and its jobs could read everything", name=user), field="--run-as")
     return found
 
 
@@ -94,7 +94,7 @@ class Others:
         """The variables of a job of `owner`. Raises ForbiddenError where it cannot be kept from what is not its own."""
         user = self.run_as.user_of(owner) if self.run_as is not None else None
         if user is None and self.here and (why := self.refusal()):
-            raise ForbiddenError(why, hint=Text("whoever starts the server can change that"))
+            raise ForbiddenError(why, hint=Text("ask the owner of the server to change that"))
         name, own = "", {}
         if user is not None:
             name = user.pw_name
@@ -107,13 +107,13 @@ class Others:
             return None
         if os.geteuid() == 0:
             return Text(
-                "the server runs as root, from whose jobs nothing can be kept: start it as another user, or with "
-                "--run-as"
+                "the server runs as root, and its jobs could read everything: start it as another user, or "
+                "with --run-as"
             )
         if Path(os.path.expanduser("~")).resolve().is_relative_to(self.folder.resolve()):
             return Text(
-                "jobs of accounts write where they run, and {folder} has the home of the server's user in it: "
-                "give it a folder of its own with --folder",
+                "jobs of accounts write where they run, and {folder} contains the home of the server's user: "
+                "set another folder with --folder",
                 folder=self.folder,
             )
         if _open_to_all(self.folder):

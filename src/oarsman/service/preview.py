@@ -177,7 +177,7 @@ def arithmetic(job: Job) -> str:
     line = job.launch
     if line is None:
         return Text(
-            "{slots}; the command does not visibly start MPI, so how many ranks there are is its own affair",
+            "{slots}; the command does not visibly start MPI, so the number of ranks is not known",
             slots=slots,
         )
     ranks = views.ranks_asked_for(job)
@@ -190,7 +190,7 @@ def arithmetic(job: Job) -> str:
         return Text(template, slots=slots, launcher=line.launcher, least=least, most=line.max_processes)
     if ranks is None:
         return Text(
-            "{slots}; how many ranks {launcher} starts depends on options that only it can settle",
+            "{slots}; the number of ranks depends on options that only {launcher} can evaluate",
             slots=slots,
             launcher=line.launcher,
         )

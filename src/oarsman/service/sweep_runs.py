@@ -82,8 +82,8 @@ class SweepRunner:
             if not await self.records(key):
                 raise NotFoundError(Text("there is no sweep {key}", key=key))
             raise ConflictError(
-                Text("the first job of {key} is gone, and with it what the sweep was", key=key),
-                hint=Text("begin it again as it was begun: what has ended is not repeated"),
+                Text("the first job of {key} is gone, and the definition of the sweep with it", key=key),
+                hint=Text("run it again with the same command: points that finished are not repeated"),
             )
         return await self.begin(wanted, handing)
 

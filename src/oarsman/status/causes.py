@@ -202,7 +202,7 @@ def _tells_an_error(rank: RankReport) -> bool:
 def _scaled_away(job: Job, seen: Observed, ranks: Sequence[RankReport]) -> Cause:
     host = placement.short(ranks[0].host)
     here = [r.rank for r in ranks if placement.short(r.host) == host]
-    template = Text("{host} was taken away from rank {ranks}: the number of workers was set to {count}")
+    template = Text("{host} was removed while rank {ranks} ran there: the number of workers was set to {count}")
     return Cause(
         summary=_line(Text(template, host=host, ranks=", ".join(map(str, here)), count=job.workers)),
         host=host,

@@ -59,7 +59,7 @@ def failed(key: str, why: str = "") -> str:
 
 def restarting(number: int, summary: str, delay: int, allowed: int) -> str:
     """`delay`: in seconds; `allowed`: how many attempts may fail before the job does."""
-    template = Text("attempt {number} failed: {why}; the next try starts in {delay} s, {allowed} left")
+    template = Text("attempt {number} failed: {why}; retrying in {delay} s, {allowed} left")
     return cut(Text(template, number=number, why=summary, delay=delay, allowed=allowed))
 
 

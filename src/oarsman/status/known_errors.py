@@ -170,7 +170,7 @@ KNOWN: Final = (
         r"gethostbyname failed",
         Text(
             "a host name does not resolve. Names of this job's hosts only resolve inside its network; for "
-            "names of the world outside, {way}",
+            "other names, {way}",
             way=_HOST_NETWORK,
         ),
     ),

@@ -27,12 +27,10 @@ def explained(path: Path, error: Exception) -> StoreError:
         return StoreError(Text("{path} is damaged, or no database of SQLite: {why}", path=path, why=error), hint=hint)
     message = Text("{path} cannot be used: {why}", path=path, why=error)
     if kind in _LOCKED:
-        return StoreError(message, hint=Text("another process holds it for long; fuser {path} names it", path=path))
+        return StoreError(message, hint=Text("another process keeps it locked; fuser {path} shows which", path=path))
     if kind in _NO_ROOM:
         return StoreError(message, hint=Text("make room on the disk that holds {path}", path=path.parent))
     if kind in _NOT_OURS or isinstance(error, OSError):
-        hint = Text(
-            "see that you may write to {path} and what is in it, or point OARSMAN_STATE elsewhere", path=path.parent
-        )
+        hint = Text("make {path} and its contents writable, or set OARSMAN_STATE to another folder", path=path.parent)
         return StoreError(message, hint=hint)
     return StoreError(message)

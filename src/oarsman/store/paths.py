@@ -141,10 +141,10 @@ class Paths:
             return
         here, *mine = _this_machine()
         if boot != here and [id, host] != mine:
-            message = Text("{path} is looked after by {host}, where its jobs may still run", path=self.state, host=host)
+            message = Text("{host} manages {path}, and its jobs may still be running there", path=self.state, host=host)
             template = Text(
-                "say it there, or point OARSMAN_STATE to a folder of this machine; if {host} is gone for good: "
-                "{command}"
+                "run the command there, or set OARSMAN_STATE to a folder of this machine; if {host} is gone "
+                "for good: {command}"
             )
             raise StoreError(message, hint=Text(template, host=host, command="oarsman supervisor take-over"))
 

@@ -101,7 +101,7 @@ def test_a_node_has_what_is_promised_and_to_whom(jobs: KubeBackend, a_node: ANod
 @pytest.mark.parametrize(
     ("condition", "cordoned", "state", "message"),
     [
-        (READY, True, "cordoned", "nothing new is placed on it"),
+        (READY, True, "cordoned", "no new pods are placed on it"),
         (("Ready", "False", "no network"), False, "unready", "no network"),
         (("Ready", "Unknown", "kubelet is silent"), False, "lost", "kubelet is silent"),
         (("DiskPressure", "True", "disk full"), False, "pressed", "disk full"),

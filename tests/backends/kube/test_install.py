@@ -169,7 +169,7 @@ def test_the_doctor_tells_an_operator_from_one_for_other_namespaces(backend: Kub
     assert found.level == "ok"
     found = {finding.subject: finding for finding in examined(backend)}["operator"]
     assert (found.level, found.blocking) == ("missing", True)
-    assert found.message == f"somebody looks after jobs in elsewhere, {jobs.home} alone, not in {backend.home}"
+    assert found.message == f"somebody manages jobs in elsewhere, {jobs.home} only, not in {backend.home}"
     backend.ask(lambda kube: delete(kube, resources.LEASES, LEASE_NAME, jobs.home))
 
 

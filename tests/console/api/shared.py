@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import httpx
@@ -24,19 +25,23 @@ SECRET = "what only the server should know"
 SOMEBODY = 5001  # who runs the server where root does not; not a user of any machine's
 PATIENCE = 180.0
 
-# As that user, to whom the Python of these tests is shown where it lies in root's home.
-_AS_SOMEBODY = """
-prefix=$1 uid=$2; shift 2
-case $prefix in /root/*)
-    mount -t tmpfs tmpfs /mnt && mkdir /mnt/kept && mount --bind "$prefix" /mnt/kept
-    mount -t tmpfs -o mode=755 tmpfs /root && mkdir -p "$prefix" && mount --move /mnt/kept "$prefix" && umount /mnt
-esac
-exec setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
-"""
-
 
 def as_somebody(uid: int) -> tuple[str, ...]:
-    return ("unshare", "--mount", "sh", "-ec", _AS_SOMEBODY, "sh", sys.base_prefix, str(uid))
+    """As that user, who is shown the Python of these tests and the project also where they lie in root's home."""
+    hidden = {path: top for path in (sys.base_prefix, str(ROOT)) if (top := _closed(Path(path)))}
+    steps = ["set -e", "mount -t tmpfs tmpfs /mnt"]
+    for number, path in enumerate(hidden):
+        steps += [f"mkdir /mnt/{number}", f"mount --bind {quote(path)} /mnt/{number}"]
+    steps += [f"mount -t tmpfs -o mode=755 tmpfs {quote(top)}" for top in sorted(set(hidden.values()))]
+    for number, path in enumerate(hidden):
+        steps += [f"mkdir -p {quote(path)}", f"mount --move /mnt/{number} {quote(path)}"]
+    steps += ["umount /mnt", f'exec setpriv --reuid {uid} --regid {uid} --clear-groups "$@"']
+    return "unshare", "--mount", "sh", "-c", "\n".join(steps), "sh"
+
+
+def _closed(path: Path) -> str:
+    """The topmost folder on the way there that only its owner may enter."""
+    return next((str(above) for above in reversed(path.parents) if not above.stat().st_mode & 0o001), "")
 
 
 class Shared(Served):

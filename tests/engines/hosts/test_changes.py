@@ -92,7 +92,7 @@ def test_ranks_on_a_host_that_is_scaled_away_end_for_that_reason_alone(machine: 
     machine.jobs.scale(key, 1)
     cause = machine.until_finished(key).status.cause
     assert cause is not None
-    assert cause.summary == "shrink-worker-1 was taken away from rank 1: the number of workers was set to 1"
+    assert cause.summary == "shrink-worker-1 was removed while rank 1 ran there: the number of workers was set to 1"
     assert (cause.rank, cause.host, cause.hint) == (1, "shrink-worker-1", None)
 
 

@@ -38,10 +38,10 @@ def test_another_machine_is_refused_at_once_while_jobs_are_looked_after_here(mac
     for verb in (["list"], ["submit", "-n", "1", "--", "true"], ["supervisor", "take-over"]):
         said = machine.run(*verb, prefix=elsewhere(machine))
         assert said.returncode != 0, verb
-        assert f"{machine.paths.state} is looked after by {socket.gethostname()}" in said.stderr
+        assert f"{socket.gethostname()} manages {machine.paths.state}" in said.stderr
     machine.ok("supervisor", "stop")
     said = machine.run("list", prefix=elsewhere(machine))
-    assert "is looked after by" in said.stderr
+    assert " manages " in said.stderr
     assert "supervisor take-over" in said.stderr
     assert machine.processes(running.job.uid)
     assert "one" in machine.ok("list")
@@ -53,6 +53,6 @@ def test_the_state_of_a_machine_that_is_gone_can_be_taken_over(machine: Machine)
     machine.ok("supervisor", "stop")
     assert machine.paths.lock.read_text() == ""  # nothing is left to do: any machine may go on
     machine.paths.lock.write_text("some boot\nsome id\ngone\n")
-    assert "is looked after by gone" in machine.run("list").stderr
+    assert "gone manages " in machine.run("list").stderr
     machine.ok("supervisor", "take-over")
     assert "one" in machine.ok("list")

@@ -325,8 +325,10 @@ def test_a_status_comes_back_from_the_server_as_it_was_written(served: Cluster, 
         await stage.submit(runPolicy={"managedBy": "kueue.x-k8s.io/multikueue"})
         wire = {**to_wire(full), "writtenAs": V1}
         wire["replicaStatuses"]["Worker"]["selector"] = "a=b"
-        await stage.kube.patch(kinds.MPIJOBS, "pi", {"status": wire}, stage.namespace, subresource="status")
-        assert await stage.status() == wire
+        kept = await stage.kube.patch(kinds.MPIJOBS, "pi", {"status": wire}, stage.namespace, subresource="status")
+        assert (
+            kept["status"] == wire
+        )  # asked for afterwards it may be another: the operator takes the job for one that began
 
     play(served, api_namespace, story)
 

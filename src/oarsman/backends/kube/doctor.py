@@ -92,13 +92,13 @@ async def _operator(kube: Kube, namespace: str) -> list[DoctorFinding]:
     advice: str = _INSTALL
     gone = next((leader for leader in found if leader.holder), None)
     if alive:
-        template = Text("{holder} looks after jobs in {watched} alone, not in {space}")
+        template = Text("{holder} manages jobs in {watched} only, not in {space}")
         message = Text(template, holder=alive[0].holder, watched=", ".join(alive[0].watches), space=namespace)
         template = Text("run jobs there, or let it watch {namespace} too: `{command}`")
         advice = Text(template, namespace=namespace, command=f"{_INSTALL} --watch-namespaces")
     elif gone:
         silent = f"{gone.silent_seconds:.0f}s"
-        message = Text("{holder} has been silent for {silent}", holder=gone.holder, silent=silent)
+        message = Text("{holder} has not responded for {silent}", holder=gone.holder, silent=silent)
     else:
         message = Text("none is running")
     return [DoctorFinding("operator", MISSING, message, advice, blocking=True)]
@@ -129,7 +129,7 @@ async def _nodes(kube: Kube) -> list[DoctorFinding]:
     try:
         nodes = await kube.list(resources.NODES)
     except Forbidden:
-        return [DoctorFinding("nodes", OK, Text("this user may not see them; jobs do not mind"))]
+        return [DoctorFinding("nodes", OK, Text("this user may not see them; jobs run without that"))]
     ready = sum(
         any(c["type"] == "Ready" and c["status"] == "True" for c in (node.get("status") or {}).get("conditions") or ())
         for node in nodes

@@ -179,7 +179,7 @@ def result_of(digest: str, build: views.BatchJob | None, pod: views.Pod | None) 
     if ended == kept.FAILED:
         return {kept.DIGEST: digest, "state": kept.FAILED, "message": _why_failed(build, pod, last)}
     if build is None:
-        return {"state": kept.FAILED, "message": Text("its build was taken away before it ended; build it again")}
+        return {"state": kept.FAILED, "message": Text("its build was deleted before it finished; build it again")}
     if pod is None:
         why = Text("its Job has made no pod yet; see kubectl describe job {name}", name=build.metadata.name)
         return {"state": "Waiting", "message": why}

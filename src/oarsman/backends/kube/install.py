@@ -198,7 +198,7 @@ async def _refuse_helms(kube: Kube, wanted: Sequence[Document], instead: str) ->
             if place:
                 template = Text("{what} belongs to the Helm release {name} in {space}")
                 wrong = Text(template, what=what, name=name, space=place)
-            hint = Text("{command}; --force does it here all the same", command=f"{instead} {name}{where}")
+            hint = Text("{command}; --force does it here anyway", command=f"{instead} {name}{where}")
             raise ConflictError(wrong, hint=hint)
 
 

@@ -76,7 +76,7 @@ def gone(record: JobRecord, lines: Batch) -> NotFoundError:
             "the launcher pod of {key} is gone, and its log with it; its status kept the last {count} lines"
         )
         message = Text(template, key=key, count=len(lines))
-    hint = Text("somebody, or a clean-up of the cluster, deleted the pod; logs that have to stay belong on a volume")
+    hint = Text("the pod was deleted; to keep logs, write them to a volume")
     return NotFoundError(message, hint=hint)
 
 

@@ -125,11 +125,11 @@ async def why_silent(kube: Kube, namespace: str) -> str:
     if serving := [leader for leader in alive if leader.serves(namespace)]:
         return Text("the operator ({holder}) has not looked at the job yet", holder=serving[0].holder)
     if alive:
-        template = Text("{holder} looks after jobs in {watched} alone, not in {space}; {hint}")
+        template = Text("{holder} manages jobs in {watched} only, not in {space}; {hint}")
         watched = ", ".join(alive[0].watches)
         return Text(template, holder=alive[0].holder, watched=watched, space=namespace, hint=_INSTALL)
     if found and found[0].holder:
-        template = Text("no operator is running: {holder} has been silent for {silent}; {hint}")
+        template = Text("no operator is running: {holder} has not responded for {silent}; {hint}")
         return Text(template, holder=found[0].holder, silent=f"{found[0].silent_seconds:.0f}s", hint=_INSTALL)
     return Text("no operator seems to be running on this cluster; {hint}", hint=_INSTALL)
 

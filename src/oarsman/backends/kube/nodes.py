@@ -175,11 +175,11 @@ def _node(node: _Node, pods: Iterable[_Pod]) -> ClusterNode:
 
 def _state(node: _Node) -> tuple[str, str]:
     conditions = {condition.type: condition for condition in node.status.conditions}
-    ready = conditions.get("Ready", ObjectCondition(status="Unknown", message=Text("nothing was heard from it yet")))
+    ready = conditions.get("Ready", ObjectCondition(status="Unknown", message=Text("it has not responded yet")))
     if ready.status != "True":
         return ("lost" if ready.status == "Unknown" else "unready"), ready.message or ready.reason
     if node.spec.unschedulable:
-        return "cordoned", Text("somebody marked it: nothing new is placed on it")
+        return "cordoned", Text("it is cordoned: no new pods are placed on it")
     for name in _PRESSURES:
         if (condition := conditions.get(name)) is not None and condition.status == "True":
             return "pressed", condition.message or name

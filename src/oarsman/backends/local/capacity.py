@@ -37,6 +37,7 @@ from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.gang import Placed
 from oarsman.plan.capacity.placement import Machine
 from oarsman.plan.capacity.queue import SiteRules
+from oarsman.text.sentence import Text
 
 _BETWEEN_LOOKS = 0.1  # seconds between two looks at the processor clocks, at least
 _STILL_NOW = 5.0  # a look that is older says nothing about now
@@ -194,13 +195,16 @@ def _shown(name: str) -> bool:
 
 
 def _objects(job: Job, host_specs: LocalHostSpecs, folder: Path) -> tuple[str, ...]:
-    network = "private network" if host_specs.private else "the machine's network"
+    network = Text("private network") if host_specs.private else Text("the machine's network")
     members = [job.launcher_host, *(job.worker_host(index) for index in range(job.workers))]
-    hosts = [f"host {name} ({host_specs.address(name)}, {network})" for name in members]
+    hosts = [
+        Text("host {name} ({address}, {network})", name=name, address=host_specs.address(name), network=network)
+        for name in members
+    ]
     files = [f"{names.MPI_CONFIG_DIR}/{name}" for name in (names.HOSTFILE, names.DISCOVER_HOSTS, names.KUBEXEC)]
     return (
         *hosts,
-        *(f"file {path} on every host" for path in files),
-        f"launcher process in {folder}",
-        "log files per rank",
+        *(Text("file {path} on every host", path=path) for path in files),
+        Text("launcher process in {folder}", folder=folder),
+        Text("log files per rank"),
     )

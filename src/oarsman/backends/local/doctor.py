@@ -72,9 +72,9 @@ def _mpi() -> list[DoctorFinding]:
 
 
 def _separation(have: Separation) -> Iterator[DoctorFinding]:
-    names = Text("every worker has a host name of its own"), Text("all ranks run under one host name")
+    names = Text("every worker has its own host name"), Text("all ranks run under one host name")
     processes = Text("nothing a job starts can outlive it"), Text("processes are found again by their mark")
-    network = Text("every worker has an address of its own"), Text("workers share the machine's network")
+    network = Text("every worker has its own address"), Text("workers share the machine's network")
     mounts = Text("own /dev/shm; volumes can be mounted"), Text("/dev/shm is shared; volumes are refused")
     appear = Text("hostfile and scripts appear under their usual names")
     etc = appear, Text("references to /etc/mpi are pointed elsewhere")
@@ -110,7 +110,7 @@ def _limits() -> DoctorFinding:
 
 def _programs() -> Iterator[DoctorFinding]:
     count = len(capacity.gpus())
-    found = Text("{count} found; they are handed out to workers that ask", count=count)
+    found = Text("{count} found; assigned to workers that ask for GPUs", count=count)
     yield DoctorFinding("GPUs", OK, found if count else Text("none found (nvidia-smi lists no device)"))
     path = shutil.which("ssh")
     here = Text("{path}; not needed for jobs on this machine", path=path)

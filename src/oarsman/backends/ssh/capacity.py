@@ -30,6 +30,7 @@ from oarsman.plan.capacity import hosts as host_capacity
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
 from oarsman.store.paths import Paths
+from oarsman.text.sentence import Text
 
 
 def site(machines: Sequence[Machine], paths: Paths) -> HostCapacity:
@@ -157,6 +158,9 @@ def refusals(job: Job) -> tuple[str, ...]:
 
 def _objects(job: Job, machines: Mapping[str, str]) -> Iterator[str]:
     for member in (job.launcher_host, *(host for host in job.hosts if host != job.launcher_host)):
-        yield f"host {member} on {machines[member]}" if member in machines else f"host {member}"
-    yield f"folder {_FOLDER} on every machine, removed at the end"
-    yield "log files per rank"
+        if member in machines:
+            yield Text("host {name} on {machine}", name=member, machine=machines[member])
+        else:
+            yield Text("host {name}", name=member)
+    yield Text("folder {folder} on every machine, removed at the end", folder=_FOLDER)
+    yield Text("log files per rank")

@@ -123,7 +123,7 @@ def with_way_out(reason: str, gang: Gang, empty: Sequence[Spot]) -> str:
     """Why a job never fits, and what helps, if it does."""
     if not fits(replace(gang, oversubscribe=True), empty):
         return reason
-    return Text("{reason}; --oversubscribe starts it all the same", reason=reason)
+    return Text("{reason}; --oversubscribe starts it anyway", reason=reason)
 
 
 def _best_first(gang: Gang, spots: Sequence[Spot]) -> int | None:

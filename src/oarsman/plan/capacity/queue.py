@@ -121,7 +121,7 @@ def room_left(running: Iterable[Placed], machines: Sequence[Machine]) -> tuple[C
 
 def _behind(asker: Gang, blocker: Gang | None) -> str:
     assert blocker is not None
-    who = blocker.key if asker.may_name(blocker.owner) else Text("a job of somebody else")
+    who = blocker.key if asker.may_name(blocker.owner) else Text("another user's job")
     minutes = int(blocker.waited.total_seconds() // 60)
     return Text("waits behind {who}, which has waited {minutes} min", who=who, minutes=minutes)
 

@@ -81,7 +81,7 @@ def tell_outdated(turn: Turn) -> Turn:
     """Edits that cannot reach what already runs get a condition, so that nobody waits for their effect."""
     if turn.seen.outdated:
         fields = ", ".join(turn.seen.outdated)
-        message = Text("edited, and without effect on members that exist: {fields}", fields=fields)
+        message = Text("edited, but existing members keep their old values: {fields}", fields=fields)
         if not turn.status.is_true(names.OUTDATED):
             turn = turn.tell(names.REASON_OUTDATED, message, warning=True)
         return turn.say(names.OUTDATED, True, names.REASON_OUTDATED, message, refresh=True)

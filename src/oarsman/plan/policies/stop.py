@@ -13,6 +13,6 @@ from oarsman.text.sentence import Text
 def stop(turn: Turn) -> Turn:
     if not turn.seen.stop_requested:
         return turn
-    summary = Text("it was stopped because the user asked for it")
-    message = Text("MPIJob {key} was stopped because the user asked for it", key=turn.job.key)
+    summary = Text("stopped by the user")
+    message = Text("MPIJob {key} was stopped by the user", key=turn.job.key)
     return finish.fail(cleanup.end_all(turn), names.REASON_STOPPED, message, Cause(summary=summary))

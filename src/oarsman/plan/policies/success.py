@@ -21,7 +21,7 @@ def launcher_succeeded(turn: Turn) -> Turn:
     if wrong:
         return finish.fail(turn, names.REASON_PLACEMENT, wrong, Cause(summary=wrong))
     if turn.job.launch is not None and not turn.seen.ranks and turn.seen.ranks_report:
-        turn = turn.tell(names.REASON_UNVERIFIED, Text("placement not verified: no rank reported where it ran"))
+        turn = turn.tell(names.REASON_UNVERIFIED, Text("placement not verified: no rank reported its host"))
     return finish.succeed(turn)
 
 

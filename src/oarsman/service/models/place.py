@@ -62,8 +62,8 @@ class PlanView(Value):
     environment: Mapping[str, str]  # what is added to the variables that it inherits
     launch_line: str  # as written
     rewritten: str  # as it would run
-    objects: Sequence[str]
-    not_honoured: Sequence[str]
+    objects: Sequence[Sentence]
+    not_honoured: Sequence[Sentence]
     fit: FitView | None = None  # where the answer decides on which machines it would be
     machines: Mapping[str, str] = Field(default_factory=dict)  # host -> machine, where it is not one of its own
 
@@ -77,7 +77,7 @@ class Convert(Value):
 
 class Converted(Value):
     manifest: str  # YAML
-    losses: Sequence[str] = ()  # what that version cannot say
+    losses: Sequence[Sentence] = ()  # what that version cannot say
 
 
 class Template(Value):

@@ -189,7 +189,7 @@ def test_a_stop_that_was_promised_happens_although_a_host_admits_nobody(
         command.send_signal(number)
     said, _ = command.communicate(timeout=machine.patience)
     assert command.returncode == 130, said
-    assert "held is left to the supervisor, which goes on stopping it" in said
+    assert "the supervisor continues to stop held" in said
     status = machine.until_finished("default/held").status
     assert words_of.state(status) == words_of.STOPPED
     machine.nothing_left_on([host for host in rack if host is not closed])

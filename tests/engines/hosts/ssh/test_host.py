@@ -118,7 +118,7 @@ def test_a_host_that_lets_us_in_and_begins_nothing_is_named_and_tried_again(
     while host.connection is not None:
         assert time.monotonic() < deadline
         host._reap()
-    assert agent.hears_of_trouble() == "node1: nothing began there within 0 seconds"
+    assert agent.hears_of_trouble() == "node1: no process started there within 0 seconds"
     assert host.connect_at is not None
 
 

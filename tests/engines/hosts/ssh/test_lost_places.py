@@ -40,7 +40,7 @@ def test_run_fails_at_once_where_somebody_has_to_let_us_in_and_waits_if_told_to(
     done = machine.run("run", *words)
     assert done.returncode == 2, done.stderr
     assert "node1: it does not let us log in as rower" in done.stderr
-    assert f"`oarsman hosts trust --hosts {machine.inventory}` lets us in" in done.stderr
+    assert f"set up the login with `oarsman hosts trust --hosts {machine.inventory}`" in done.stderr
     assert machine.ok("list", "-o", "name") == ""
     waits = machine.start("run", "--wait-for-hosts", *words)
     assert waits.stdout is not None

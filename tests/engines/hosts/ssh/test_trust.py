@@ -320,7 +320,7 @@ def test_a_changed_host_key_is_refused_and_the_others_go_on(start: Start) -> Non
         done = start.trust("--yes")
         assert done.exit_code == 1
         assert "node3: its host key is not the one in known_hosts" in done.stdout
-        assert "if it was installed anew" in done.stdout.lower()
+        assert "if it was reinstalled" in done.stdout.lower()
         assert files(node3.path("/home/rower/.ssh")) == before
         assert node3.public_key not in (start.folder / "known_hosts").read_text()
 

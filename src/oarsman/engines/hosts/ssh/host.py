@@ -300,7 +300,7 @@ class RemoteHost(Host[SshCommand]):
             self._connect()
         if self.up_by is not None and now >= self.up_by and self.connection is not None:
             self.up_by = None
-            self.unfit = Text("nothing began there within {seconds} seconds", seconds=f"{_UP_SECONDS:.0f}")
+            self.unfit = Text("no process started there within {seconds} seconds", seconds=f"{_UP_SECONDS:.0f}")
             self.connection.kill()  # it is let in, perhaps, but the login shell waits for something
         super()._keep_deadlines()
 

@@ -138,7 +138,7 @@ def parse(text: str) -> HostFacts:
             complete=one("end") == "complete",
         )
     except ValueError as error:
-        raise RetryableError(Text("a host describes itself in words that make no sense: {why}", why=error)) from error
+        raise RetryableError(Text("a host's description of itself is invalid: {why}", why=error)) from error
 
 
 def _lines(text: str) -> _Lines:

@@ -110,7 +110,7 @@ def _sentence(kind: str, place: _Endpoint) -> tuple[str, str]:
             return why, Text("accept it with 'oarsman hosts trust', or by '{words}' once", words=place.words)
         case "host-key-changed" if "REVOKED HOST KEY DETECTED" in text:
             why = Text("its host key is marked as revoked")
-            return why, Text("do not connect before its owner has given it a new one")
+            return why, Text("do not connect until its owner has given it a new key")
         case "host-key-changed":
             return _key_changed(place)
         case "denied":
@@ -144,7 +144,7 @@ def _key_changed(place: _Endpoint) -> tuple[str, str]:
     why = Text("its host key is not the one in known_hosts")
     return (
         Text("{what} ({why})", what=why, why=file[1]) if file else why,
-        Text("if it was installed anew: {words}; then 'oarsman hosts trust'. If not, stay away from it", words=forget),
+        Text("if it was reinstalled: {words}; then 'oarsman hosts trust'. If not, do not connect to it", words=forget),
     )
 
 

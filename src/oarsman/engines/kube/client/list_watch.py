@@ -114,7 +114,7 @@ class ListWatch(Generic[T]):
                         change = await anext(watched, None)
                 except TimeoutError as error:
                     trying = f"watch {self.resource.plural}"
-                    raise Unavailable(trying, Text("the server has fallen silent"), reason="Timeout") from error
+                    raise Unavailable(trying, Text("the server stopped responding"), reason="Timeout") from error
                 if change is None:
                     return
                 if change.type == "BOOKMARK":
