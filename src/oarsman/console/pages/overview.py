@@ -34,6 +34,11 @@ _MOST_LOOPS = 5
 _GOES_ON = ("Restarting", "Running", "Queued", "Pending")
 
 
+def keeps_failing(one: JobSummary) -> bool:
+    """One that somebody suspends and resumes has many attempts, too, and no cause."""
+    return one.attempt >= _A_LOOP and bool(one.cause)
+
+
 class _Jobs(NamedTuple):
     loops: Sequence[JobSummary]
     running: Sequence[JobSummary]
@@ -81,8 +86,8 @@ class OverviewPage(Page):
         if time.monotonic() - self.measured >= _USAGE_EVERY_SECONDS and self.context.backend.jobs.place != "kube":
             self.measured = time.monotonic()  # a cluster would begin to measure because it was asked
             self.curves = {one.key: await self._curve(one.key) for one in newest.items}
-        loops = [one for one in often.items if one.attempt >= _A_LOOP and one.cause]
-        return await self.service.overview(), list(await self.service.queue()), _Jobs(loops, newest.items)
+        jobs = _Jobs([one for one in often.items if keeps_failing(one)], newest.items)
+        return await self.service.overview(), list(await self.service.queue()), jobs
 
     async def _curve(self, key: str) -> list[float]:
         try:
