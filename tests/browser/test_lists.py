@@ -74,11 +74,29 @@ def test_pages_are_turned_and_the_order_goes_over_all_of_them(server: Served, op
     asleep(server, tmp_path, *(f"p{number:02}" for number in range(27)))
     page = opened("/jobs?sort=name")
     expect(names(page)).to_have_text([f"p{number:02}" for number in range(25)])
+    expect(page.get_by_text("1–25 of 27")).to_be_visible()
     page.get_by_role("button", name="Next page").click()
     expect(names(page)).to_have_text(["p25", "p26"])
+    expect(page.get_by_text("26–27 of 27")).to_be_visible()
     expect(page.get_by_role("button", name="Next page")).to_be_disabled()
-    page.get_by_role("button", name="Page before").click()
+    expect(page).to_have_url(re.compile(r"\?sort=name&page=2$"))
+    page.reload()  # or a colleague who has the link
+    expect(names(page)).to_have_text(["p25", "p26"])
+    oarsman(server, "delete", "--yes", "p25", "p26")
+    expect(page.get_by_text("1–25 of 25")).to_be_visible()
     expect(names(page)).to_have_count(25)
+
+
+def test_what_is_done_to_marked_jobs_and_the_pages_are_at_hand_wherever_the_list_is_scrolled_to(
+    server: Served, opened: Opened, tmp_path: Path
+) -> None:
+    asleep(server, tmp_path, *(f"p{number:02}" for number in range(25)))
+    page = opened("/jobs?sort=name")
+    page.get_by_role("checkbox", name="p00").click()
+    for name in ("p00", "p24"):
+        page.get_by_role("link", name=name).scroll_into_view_if_needed()
+        expect(page.get_by_role("button", name="Delete")).to_be_in_viewport(ratio=1)
+        expect(page.get_by_role("button", name="Next page")).to_be_in_viewport(ratio=1)
 
 
 def test_a_view_is_saved_found_after_a_reload_and_deleted(server: Served, opened: Opened, tmp_path: Path) -> None:

@@ -101,6 +101,21 @@ def test_a_host_that_a_check_left_out_says_why_in_the_readers_language(opened: O
         expect(unfit).to_contain_text(hint)
 
 
+def test_a_host_that_does_not_respond_is_an_alarm(server: Served, opened: Opened, shared_rack: Rack) -> None:
+    first, *_ = shared_rack
+    page = opened("/")
+    expect(page.get_by_role("img", name=re.compile("^Slots: .* of 6 held"))).to_be_visible()
+    expect(page.locator(".oarsman-alarm")).to_have_count(0)  # node4 is left out on purpose
+    with first.faults.closed_port():
+        for path in ("/", "/hosts"):
+            page.goto(f"{server.address}{path}")
+            alarm = page.locator(".oarsman-alarm")
+            expect(alarm).to_contain_text("1 of 4 hosts do not respond: node1")
+            expect(alarm).to_contain_text("nothing listens on port 22")
+        expect(card(page, "node1").get_by_text("lost")).to_be_visible()
+    expect(page.locator(".oarsman-alarm")).to_have_count(0)
+
+
 # -- helpers ------------------------------------------------------------------------------------------
 def step(page: Page, name: str) -> None:
     page.locator(".q-stepper__tab").filter(has_text=name).click()

@@ -73,6 +73,7 @@ def test_lines_come_in_while_the_job_runs_and_can_be_filtered(server: Served, op
     expect(log).to_contain_text("1 talker-worker-1")
     page.get_by_label("Rank").fill("")
     page.get_by_label("Search").fill("luck")
+    page.get_by_role("checkbox", name="Only matching lines").click()
     expect(log).not_to_contain_text("second")
     expect(log).to_contain_text("bad luck")
 

@@ -366,6 +366,14 @@ def test_every_order_shows_every_job_once(jobs: MemoryJobs, sort: str) -> None:
     assert seen == [row.name for row in service.jobs(JobQuery(limit=100, sort=sort)).items]
 
 
+def test_a_page_by_its_number_begins_behind_the_rows_before_it(jobs: MemoryJobs) -> None:
+    for number in range(5):
+        jobs.add(f"job-{number}")
+    found = a_desk(jobs).jobs(JobQuery(sort="name", limit=2, offset=4))
+    assert ([row.name for row in found.items], found.total, found.next) == (["job-4"], 5, None)
+    assert not a_desk(jobs).jobs(JobQuery(limit=2, offset=6)).items
+
+
 def test_a_cursor_of_another_order_is_refused(jobs: MemoryJobs) -> None:
     for number in range(3):
         jobs.add(f"job-{number}")

@@ -158,7 +158,7 @@ class LogQuery:
     tail: int | None = None
     attempt: int | None = None  # None: the newest
     follow: bool = False
-    search: str | None = None  # only lines that contain it; case is ignored unless it has a capital letter
+    search: str | None = None  # only lines that contain it, whatever the case of its letters
     live: bool = False  # with `follow`: also lines that have not ended yet, as LiveLines, where they are known
 
     @property

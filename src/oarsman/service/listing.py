@@ -30,7 +30,7 @@ def page(rows: Rows, query: JobQuery, visible: Visible) -> JobList:
     matching = list(ordered) if wanted is everything else [entry for entry in ordered if wanted(entry)]
     if downwards:
         matching.reverse()
-    start = _start(matching, query.cursor, by, downwards) if query.cursor else 0
+    start = _start(matching, query.cursor, by, downwards) if query.cursor else query.offset
     shown = matching[start : start + query.limit]
     more = start + query.limit < len(matching)
     return JobList(

@@ -61,9 +61,9 @@ def test_half_a_character_in_a_search_is_replaced() -> None:
     ],
 )
 def test_a_column_is_sorted_by_its_field(column: object, downwards: bool, sort: str) -> None:
-    wanted = JobsWanted(cursors=[None, "x"])
+    wanted = JobsWanted(page=3)
     wanted.sort_by(column, downwards)
-    assert (wanted.sort, wanted.cursors) == (sort, [None])
+    assert (wanted.sort, wanted.page) == (sort, 1)
 
 
 def test_a_tile_leads_to_the_jobs_in_its_state() -> None:

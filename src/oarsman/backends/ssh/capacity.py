@@ -15,7 +15,7 @@ from functools import partial
 from oarsman import names
 from oarsman.backends.base import Amounts, Fit, HostFinding, HostRecord, JobRecord, Preview
 from oarsman.backends.local.capacity import HostCapacity
-from oarsman.control.host_state import last_check, placement_of
+from oarsman.control.host_state import last_check, left_out, placement_of
 from oarsman.engines.hosts.core.installed_mpi import not_looked_for
 from oarsman.engines.hosts.ssh import host_facts
 from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, WARN
@@ -42,6 +42,7 @@ def hosts(
 ) -> list[HostRecord]:
     machines = inventory_facts.machines()
     shares = [(job.gang.key, job.holds()) for job in site(machines, paths).placed(records, now)]
+    on_purpose = left_out(inventory_facts.inventory, paths)
     when, findings = last_check(inventory_facts.inventory, paths) or (0.0, [])
     found = []
     for machine in machines:
@@ -54,7 +55,7 @@ def hosts(
             HostRecord.of(
                 machine,
                 [(key, share[machine.name]) for key, share in shares if machine.name in share],
-                state="left out" if machine.left_out else "ready",
+                state=_state(machine, trouble, on_purpose=machine.name in on_purpose),
                 message=str(trouble) if trouble and trouble.message == machine.left_out else machine.left_out,
                 used=used,
                 checked=datetime.fromtimestamp(when, UTC) if checked else None,
@@ -66,6 +67,12 @@ def hosts(
             )
         )
     return found
+
+
+def _state(machine: Machine, trouble: Trouble | None, *, on_purpose: bool) -> str:
+    if trouble is not None and not on_purpose:
+        return "lost"
+    return "left out" if machine.left_out else "ready"
 
 
 def held(records: Sequence[JobRecord], now: datetime, paths: Paths) -> dict[str, Capacity]:

@@ -49,6 +49,7 @@ _QUERY: dict[str, tuple[Any, Any]] = {
         "-created",
     ),
     "limit": (Annotated[int, Query(ge=1, le=1000)], 50),
+    "offset": (Annotated[int, Query(ge=0, le=1_000_000, description="Rows to pass over, without a cursor.")], 0),
     "cursor": (Annotated[str | None, Query(max_length=2000, description="`next` of the page before.")], None),
     "documents": (Annotated[bool, Query(description="Whole jobs as well, as Kubernetes would print them.")], False),
 }
@@ -63,7 +64,7 @@ _ONLY: dict[str, tuple[Any, Any]] = {
     "worker": (Annotated[list[Number] | None, Query(max_length=1000, description=_SEVERAL)], None),
     "launcher": (Annotated[bool, Query(description="Only what the launcher itself said.")], False),
     "stream": (Annotated[Literal["out", "err"] | None, Query()], None),
-    "search": (Annotated[Search, Query(description="Case matters if it has a capital.")], None),
+    "search": (Annotated[Search, Query(description="Lines that contain it, whatever the case of its letters.")], None),
     "attempt": (Annotated[int | None, Query(ge=1, le=1_000_000, description="Default: the newest.")], None),
 }
 

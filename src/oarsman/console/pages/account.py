@@ -17,12 +17,16 @@ from pydantic import ValidationError
 from oarsman.console.api import accounts as actions
 from oarsman.console.console import Console
 from oarsman.console.pages.page import Page, bare, spoken
-from oarsman.console.parts import widgets, words
+from oarsman.console.parts import widgets
 from oarsman.console.parts.widgets import (
+    MOMENT,
+    TIME,
     answered,
     at_the_door,
     columns,
     heading,
+    milliseconds,
+    moment,
     note,
     page_head,
     submit_or_cancel,
@@ -154,13 +158,12 @@ class AccountPage(Page):
                 await self.context.tried(asyncio.to_thread, actions.revoke_token, token.id, self.caller, self.gate)
             await self._refresh()
 
-        used = words.moment(token.last_used) or self.say("never used")
-        until = (
-            self.say("until {time}", time=words.moment(token.expires)) if token.expires else self.say("does not expire")
-        )
+        used = MOMENT if token.last_used else self.say("never used")
+        until = self.say("until {time}", time=MOMENT) if token.expires else self.say("does not expire")
+        times = filter(None, (token.created, token.expires, token.last_used))
         with ui.row().classes("items-center w-full"):
             ui.label(token.note or token.id)
-            note(" · ".join((token.owner, words.moment(token.created), until, used)))
+            moment(*times, said=" · ".join((token.owner, MOMENT, until, used))).classes("oarsman-note")
             ui.space()
             ui.button(self.say("Revoke"), on_click=revoke).props("outline dense no-caps")
 
@@ -206,6 +209,7 @@ class PeoplePage(Page):
             self.entries = ui.table(columns=columns(titles), rows=[], row_key="id").classes("w-full")
             widgets.readable(self.entries).props("flat dense wrap-cells hide-pagination")
             self.entries.pagination = {"rowsPerPage": 0}
+            self.entries.add_slot("body-cell-time", TIME)
             self.older = ui.button(self.say("Older"), on_click=self._more).props("flat no-caps")
         await self._refresh()
         await self._more()
@@ -225,7 +229,7 @@ class PeoplePage(Page):
         with ui.row().classes("items-center w-full").props("role=group") as row:
             row.props["aria-label"] = account.name
             ui.label(account.name)
-            note(words.moment(account.created))
+            moment(account.created).classes("oarsman-note")
             if account.disabled:
                 ui.label(self.say("disabled")).classes("is-wait")
             ui.space()
@@ -278,7 +282,7 @@ class PeoplePage(Page):
         first = len(self.entries.rows)
         self.entries.add_rows(
             [
-                {**one.model_dump(mode="json"), "time": words.moment(one.time), "id": first + position}
+                {**one.model_dump(mode="json"), "time": milliseconds(one.time), "id": first + position}
                 for position, one in enumerate(found.items)
             ]
         )

@@ -7,8 +7,17 @@ from nicegui import ui
 from pydantic import ValidationError
 
 from oarsman.console.pages.page import Page
-from oarsman.console.parts import words
-from oarsman.console.parts.widgets import Part, answered, badge, heading, note, page_head, said, submit_or_cancel
+from oarsman.console.parts.widgets import (
+    Part,
+    answered,
+    badge,
+    heading,
+    moment,
+    note,
+    page_head,
+    said,
+    submit_or_cancel,
+)
 from oarsman.errors import OarsmanError
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
 from oarsman.text import units
@@ -84,6 +93,7 @@ class EnvironmentsPage(Page):
             with ui.row().classes("oarsman-note items-center"):
                 for text in self._facts(one):
                     ui.label(text)
+                moment(one.built or one.created)
             if one.packages:
                 with (
                     ui.expansion(self.say("{count} packages", count=len(one.packages))).props("dense").classes("w-full")
@@ -93,7 +103,7 @@ class EnvironmentsPage(Page):
     def _facts(self, one: EnvironmentView) -> list[str]:
         facts = [f"Python {one.python or one.spec.python}" if one.python or one.spec.python else "", one.spec.mpi or ""]
         facts += [one.spec.image or "", units.size(one.size_bytes) if one.size_bytes else ""]
-        facts += [one.owner, words.moment(one.built or one.created)]
+        facts.append(one.owner)
         if one.used_by:
             facts.append(self.say("used by {count} jobs", count=len(one.used_by)))
         return [fact for fact in facts if fact]

@@ -14,15 +14,19 @@ from oarsman.console.pages.page import Page
 from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.charts import SlotHolder, Slots, colours
 from oarsman.console.parts.widgets import (
+    MOMENT,
+    HostAlarm,
     Part,
     Ticking,
     badge,
     columns,
     heading,
     milliseconds,
+    moment,
     note,
     page_head,
     readable,
+    rows_told,
     said,
 )
 from oarsman.console.parts.words import Words
@@ -45,6 +49,7 @@ class HostsPage(Page):
         page_head(self.say(self.title))
         heading(self.say("Hosts"))
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
+        self.alarm = HostAlarm(self.say)
         self.hosts = ui.element("div").classes("oarsman-hosts")
         heading(self.say("Queue"))
         if self.service.identity.role is Role.USER:
@@ -69,6 +74,7 @@ class HostsPage(Page):
         self.queue = ui.table(columns=columns(titles), rows=[], row_key="job", pagination=50)
         self.queue.classes("oarsman-card oarsman-table w-full")
         readable(self.queue).props("flat dense wrap-cells").props["hide-pagination"] = True
+        self.queue.props[":pagination-label"] = rows_told(self.say)
         for slot, template in (
             ("body-cell-job", _JOB),
             ("body-cell-waited", _WAITED),
@@ -96,6 +102,7 @@ class HostsPage(Page):
         return await self.service.hosts(), await self.service.queue()
 
     def _show_hosts(self, hosts: Sequence[HostView]) -> None:
+        self.alarm.of(hosts)
         painted = colours([held.key for host in hosts for held in host.holdings if held.key != _OTHERS])
         if [host.name for host in hosts] != list(self.cards):
             self.hosts.clear()
@@ -169,15 +176,16 @@ class _HostCard:
         say, (checked, findings) = self._say, found
         if checked is None:
             return
-        when = words.moment(checked)
         if not findings:
-            note(say("Checked {when}: all is well", when=when))
+            moment(checked, said=say("Checked {when}: all is well", when=MOMENT)).classes("oarsman-note")
             return
         failed = sum(one.level == "fail" for one in findings)
         warned = len(findings) - failed
-        told = say("Checked {when}; failures: {failed}, warnings: {warned}", when=when, failed=failed, warned=warned)
+        told = say("Checked {when}; failures: {failed}, warnings: {warned}", when=MOMENT, failed=failed, warned=warned)
         worst_first = sorted(findings, key=lambda one: one.level != "fail")
-        with ui.expansion(told).classes("oarsman-check w-full").props("dense"):
+        with ui.expansion().classes("oarsman-check w-full").props("dense") as expansion:
+            with expansion.add_slot("header"):
+                moment(checked, said=told).classes("col self-center")
             for one in worst_first[:_MOST_FINDINGS]:
                 with ui.column().classes("gap-0"):
                     said(say, one.message).classes("is-bad" if one.level == "fail" else "is-wait")

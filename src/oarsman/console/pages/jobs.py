@@ -14,6 +14,7 @@ from oarsman.console.pages.page import Page, PageContext, PagePart
 from oarsman.console.parts import job_rows
 from oarsman.console.parts.job_rows import COLUMNS, ROWS, JobsWanted
 from oarsman.console.parts.widgets import (
+    ROWS_TOLD,
     STATES,
     Part,
     Ticking,
@@ -204,7 +205,6 @@ class JobsPage(Page):
 
     async def show(self, request: Request) -> None:
         self.wanted = JobsWanted.read(request.query_params)
-        self.next: str | None = None
         self.firm = ui.element("div").classes("oarsman-nothing")  # dialogs go here: what opens them may be redrawn
         self._head()
         self._filters()
@@ -257,7 +257,7 @@ class JobsPage(Page):
             self.all.props("flat dense no-caps")
 
     def _column_chooser(self) -> None:
-        self.shown: tuple[str, ...] = ()
+        self.told: tuple[str, ...] = ()
         button = ui.button(self.say("Columns"), icon="view_column").props("flat dense no-caps")
         with button, popup(self.say("Columns")):
             self.chooser = Part(ui.element("div"), lambda _: self._draw_chooser())
@@ -265,7 +265,7 @@ class JobsPage(Page):
     def _draw_chooser(self) -> None:
         for name, (title, _) in COLUMNS.items():
             with ui.item().props("dense"), ui.item_section():
-                box = ui.checkbox(self.say(title), value=name in self.shown, on_change=partial(self._column, name))
+                box = ui.checkbox(self.say(title), value=name in self.told, on_change=partial(self._column, name))
                 box.props("dense").set_enabled(name != "name")
 
     def _table(self) -> None:
@@ -299,12 +299,13 @@ class JobsPage(Page):
         self.empty.set_visibility(False)
 
     def _foot(self) -> None:
-        with ui.row().classes("items-center w-full"):
+        with ui.row().classes("items-center w-full oarsman-foot") as self.foot:
             self.bulk = Bulk(self.context, self.firm, self.table, self.refresh) if self.context.may_change else None
             ui.space()
-            self.back = ui.button(icon="chevron_left", on_click=self._back).props("flat round dense")
+            self.shown = note("").classes("oarsman-figures")
+            self.back = ui.button(icon="chevron_left", on_click=partial(self._turn, -1)).props("flat round dense")
             self.back.props["aria-label"] = self.say("Page before")
-            self.forth = ui.button(icon="chevron_right", on_click=self._forth).props("flat round dense")
+            self.forth = ui.button(icon="chevron_right", on_click=partial(self._turn, 1)).props("flat round dense")
             self.forth.props["aria-label"] = self.say("Next page")
 
     async def refresh(self) -> bool:
@@ -315,10 +316,10 @@ class JobsPage(Page):
             self.count.set_text(self.say.of(error.message))
             return False
         self._offer(facets)
-        known = bool(self.shown and self.wanted.columns)  # the boxes of the menu say already what was chosen with them
+        known = bool(self.told and self.wanted.columns)  # the boxes of the menu say already what was chosen with them
         self._draw_columns(self.wanted.shown(facets))
         if not known:
-            self.chooser.show(self.shown)
+            self.chooser.show(self.told)
         fill(self.table, [job_rows.row(self.say, one) for one in found.items])
         column, downwards = self.wanted.sorted_column
         order = {"page": 1, "rowsPerPage": ROWS, "rowsNumber": found.total, "sortBy": column, "descending": downwards}
@@ -326,18 +327,24 @@ class JobsPage(Page):
             self.table.pagination = order
         if self.bulk is not None:
             self.bulk.forget_the_gone()
-        self.next = found.next
-        self.back.set_enabled(len(self.wanted.cursors) > 1)
+        first = (self.wanted.page - 1) * ROWS
+        self.shown.set_text(self.say(ROWS_TOLD, first=first + 1, last=first + len(found.items), total=found.total))
+        self.back.set_enabled(self.wanted.page > 1)
         self.forth.set_enabled(found.next is not None)
         nothing = not found.total and not self.wanted.narrowed
         self.empty.set_visibility(nothing)
         self.table.set_visibility(not nothing)
+        self.foot.set_visibility(bool(found.total))
         self.all.set_visibility(self.wanted.narrowed)
         self.count.set_text(self.say("{count} jobs", count=found.total))
         return True
 
     async def _look(self) -> tuple[JobList, Facets]:
-        return await self.service.jobs(self.wanted.query()), await self.service.facets()
+        found = await self.service.jobs(self.wanted.query())
+        if not found.items and self.wanted.page > 1:  # the jobs of this page are gone
+            self.wanted.page = max(1, -(-found.total // ROWS))
+            found = await self.service.jobs(self.wanted.query())
+        return found, await self.service.facets()
 
     def _offer(self, facets: Facets) -> None:
         """A choice between less than two is none, and is not shown unless it was made."""
@@ -352,8 +359,8 @@ class JobsPage(Page):
             select.set_visibility(len(offered) > 1 or bool(chosen))
 
     def _draw_columns(self, shown: tuple[str, ...]) -> None:
-        if shown != self.shown:
-            self.shown = shown
+        if shown != self.told:
+            self.told = shown
             self.table.columns = job_rows.columns(self.say, shown)
 
     async def _chosen(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
@@ -369,7 +376,7 @@ class JobsPage(Page):
         ui.navigate.to(f"/jobs?{JobsWanted(sort=self.wanted.sort, columns=self.wanted.columns).address()}")
 
     async def _column(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
-        chosen = {*self.shown, name} if event.value else {*self.shown} - {name}
+        chosen = {*self.told, name} if event.value else {*self.told} - {name}
         self.wanted.columns = tuple(column for column in COLUMNS if column in chosen)
         self._draw_columns(self.wanted.columns)
         self._tell_address()
@@ -380,19 +387,16 @@ class JobsPage(Page):
         await self._moved()
 
     async def _moved(self) -> None:
-        self.wanted.cursors = [None]
+        self.wanted.page = 1
         self._tell_address()
         await self.refresh()
 
     def _tell_address(self) -> None:
-        query = self.wanted.address()
+        query = self.wanted.address(paged=True)
         ui.navigate.history.replace(f"/jobs?{query}" if query else "/jobs")
         self.views.draw()
 
-    async def _back(self) -> None:
-        self.wanted.cursors.pop()
+    async def _turn(self, by: int) -> None:
+        self.wanted.page = max(1, self.wanted.page + by)
         await self.refresh()
-
-    async def _forth(self) -> None:
-        self.wanted.cursors.append(self.next)
-        await self.refresh()
+        self._tell_address()

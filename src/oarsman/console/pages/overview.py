@@ -15,9 +15,21 @@ from oarsman.console.pages.page import Page
 from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.charts import curve, sparkline
 from oarsman.console.parts.job_rows import jobs_in
-from oarsman.console.parts.widgets import STATES, Part, Ticking, badge, heading, note, page_head, said, ticking
+from oarsman.console.parts.widgets import (
+    STATES,
+    HostAlarm,
+    Part,
+    Ticking,
+    ago,
+    badge,
+    heading,
+    note,
+    page_head,
+    said,
+    ticking,
+)
 from oarsman.errors import NotFoundError, OarsmanError
-from oarsman.service.models import AmountsView, JobQuery, JobSummary, Overview, QueueEntry, RecentFailure
+from oarsman.service.models import AmountsView, HostView, JobQuery, JobSummary, Overview, QueueEntry, RecentFailure
 from oarsman.text import units
 from oarsman.text.catalogue import N_
 
@@ -52,6 +64,7 @@ class OverviewPage(Page):
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.curves: dict[str, list[float]] = {}  # key -> what it uses
         self.measured = 0.0  # when
+        self.alarm = HostAlarm(self.say)
         self.loops = _part("oarsman-nothing", self._loops)
         self.states = _part("", self._states)
         with ui.element("div").classes("oarsman-board"):
@@ -68,11 +81,13 @@ class OverviewPage(Page):
 
     async def refresh(self) -> None:
         try:
-            found, queue, jobs = await self.context.ask(self._look)
+            found, queue, hosts = await self.context.ask(self._look)
+            jobs = await self.context.ask(self._look_at_jobs)
         except OarsmanError as error:
             self.trouble.set_text(self.say.of(error.message))
             return
         self.trouble.set_text("")
+        self.alarm.of(hosts)
         self.loops.show(jobs.loops)
         self.states.show(found.states)
         self.running.show((found.states.get("Running", 0), jobs.running, dict(self.curves)))
@@ -80,14 +95,16 @@ class OverviewPage(Page):
         self.waiting.show((len(queue), queue[:_MOST_WAITING]))
         self.failures.show(found.failures)
 
-    async def _look(self) -> tuple[Overview, Sequence[QueueEntry], _Jobs]:
+    async def _look(self) -> tuple[Overview, Sequence[QueueEntry], Sequence[HostView]]:
+        return await self.service.overview(), list(await self.service.queue()), await self.service.hosts()
+
+    async def _look_at_jobs(self) -> _Jobs:
         newest = await self.service.jobs(JobQuery(states=("Running",), sort="-started", limit=_MOST_RUNNING))
         often = await self.service.jobs(JobQuery(states=_GOES_ON, sort="-attempt", limit=_MOST_LOOPS))
         if time.monotonic() - self.measured >= _USAGE_EVERY_SECONDS and self.context.backend.jobs.place != "kube":
             self.measured = time.monotonic()  # a cluster would begin to measure because it was asked
             self.curves = {one.key: await self._curve(one.key) for one in newest.items}
-        jobs = _Jobs([one for one in often.items if keeps_failing(one)], newest.items)
-        return await self.service.overview(), list(await self.service.queue()), jobs
+        return _Jobs([one for one in often.items if keeps_failing(one)], newest.items)
 
     async def _curve(self, key: str) -> list[float]:
         try:
@@ -163,6 +180,9 @@ class OverviewPage(Page):
             (say("Memory"), "memory_bytes", units.size),
             (say("GPU"), "gpus", units.number),
         )
+        if found[0] == AmountsView():
+            note(say("No host takes jobs."))
+            return
         for name, field, told in shown:
             total, held, used = (None if one is None else float(getattr(one, field)) for one in found)
             if not total or held is None:
@@ -201,7 +221,7 @@ class OverviewPage(Page):
             note(self.say("None."))
         for one in failures[:_MOST_FAILURES]:
             with self._entry(one.key):
-                ticking("ago", one.ended).classes("oarsman-note").props["title"] = f"{words.moment(one.ended)} UTC"
+                ago(one.ended).classes("oarsman-note")
                 self._why(one.cause)
         if len(failures) > _MOST_FAILURES:
             ui.link(self.say("and {count} more", count=len(failures) - _MOST_FAILURES), jobs_in("Failed"))

@@ -18,7 +18,7 @@ from nicegui import ui
 from oarsman.console.api import PREFIX
 from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import job_rows, widgets, words
-from oarsman.console.parts.widgets import STATES, Part, badge, crumbs, heading, note, page_head
+from oarsman.console.parts.widgets import STATES, Part, badge, crumbs, heading, moment, note, page_head
 from oarsman.console.parts.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
 from oarsman.service.models import SweepPoint, SweepView
@@ -174,8 +174,9 @@ class SweepsPage(Page):
                     ui.link(view.name, address(view.key)).classes("oarsman-link oarsman-h2")
                     badge(self.say, view.state, _BADGES)
                     ui.space()
-                    for fact in (", ".join(view.parameters), view.owner, words.moment(view.created)):
+                    for fact in (", ".join(view.parameters), view.owner):
                         note(fact)
+                    moment(view.created).classes("oarsman-note")
                 progress(self.say, view)
 
 
@@ -213,7 +214,7 @@ class SweepPage(Page):
                 self.axis.props["aria-label"] = self.say("Parameter")
             self.chart = ui.echart({}).classes("oarsman-sweep-chart").props("role=img")
             self.chart.props["aria-label"] = self.say("Metric by parameter")
-        self.table = widgets.table("point", columns(self.say, view))
+        self.table = widgets.table(self.say, "point", columns(self.say, view))
         for slot, template in (("body-cell-point", POINT), ("body-cell-state", STATE), ("item", CARD)):
             self.table.add_slot(slot, template)
         self._draw()

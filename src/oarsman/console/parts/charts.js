@@ -19,7 +19,7 @@ const SHOWN = {
   number: (value) => String(Number(value.toPrecision(5))),
 };
 const DAY = 86400000;
-const clock = (milliseconds, days) => new Date(milliseconds).toISOString().replace("T", " ").slice(...(days ? [5, 16] : [11, 19]));
+const clock = (milliseconds, days) => oarsman.local(milliseconds).slice(...(days ? [5, 16] : [11, 19]));
 
 export default {
   template: `
@@ -130,7 +130,7 @@ export default {
         line.append(text);
       };
       const at = found[0].value[0];
-      row(x === "time" ? `${clock(at)} UTC` : `${this.words.step} ${at}`);
+      row(x === "time" ? `${clock(at)} (${oarsman.utc(at).slice(11, 19)} UTC)` : `${this.words.step} ${at}`);
       const largest = [...found].sort((a, b) => b.value[1] - a.value[1]);
       for (const one of largest.slice(0, NAMED)) row(`${one.seriesName.trim()} ${SHOWN[unit](one.value[1])}`, one.color);
       if (largest.length > NAMED) row(this.words.more.replace("{count}", largest.length - NAMED));

@@ -14,6 +14,7 @@ from nicegui import ui
 from nicegui.element import Element
 
 from oarsman.console.parts import words
+from oarsman.console.parts.widgets import moment
 from oarsman.console.parts.words import Words
 from oarsman.service.models import RankProgress, Step, UsagePoint
 from oarsman.text.catalogue import N_
@@ -88,7 +89,7 @@ def timeline(say: Words, steps: Sequence[Step], *, ending: str = "is-reached") -
                 ui.label(mark.took or "\u00a0").classes("oarsman-step-took")
                 ui.element("span").classes("oarsman-step-dot").props('aria-hidden="true"')
                 ui.label(say(STEPS[mark.name])).classes("oarsman-step-name")
-                ui.label(words.moment(mark.time) or "–").classes("oarsman-note")
+                (ui.label("–") if mark.time is None else moment(mark.time)).classes("oarsman-note")
 
 
 # how a rank is -> what that is called; also the class of its colour

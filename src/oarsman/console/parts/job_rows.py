@@ -8,6 +8,7 @@ Values are only ever interpolated as text or bound as attributes; addresses are 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +43,7 @@ COLUMNS = {
 }
 _ALWAYS = ("name", "state", "workers", "resources", "created", "duration")
 _FIELDS = {field: column for column, (_, field) in COLUMNS.items() if field is not None}
+_PAGE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 _CHOICES = ("owner", "namespace", "engine")
 
 
@@ -54,7 +56,7 @@ class JobsWanted:
     engine: str | None = None
     sort: str = NEWEST_FIRST
     columns: Sequence[str] = ()  # none chosen: those that tell jobs apart
-    cursors: list[str | None] = field(default_factory=lambda: [None])  # of the pages gone through so far
+    page: int = 1
 
     @classmethod
     def read(cls, params: QueryParams) -> JobsWanted:
@@ -68,16 +70,19 @@ class JobsWanted:
             **chosen,
             sort=sort if sort.removeprefix("-") in _FIELDS else NEWEST_FIRST,
             columns=tuple(name for name in COLUMNS if name in asked),
+            page=int(page) if _PAGE.fullmatch(page := params.get("page", "")) else 1,
         )
 
-    def address(self) -> str:
-        """The query of the page, with what differs from the usual."""
+    def address(self, *, paged: bool = False) -> str:
+        """The query of the page, with what differs from the usual. `paged`: with the number of the page."""
         chosen = self._chosen.items()
         pairs = [("search", self.search), *(("state", state) for state in self.states), *chosen]
         if self.sort != NEWEST_FIRST:
             pairs.append(("sort", self.sort))
         if self.columns:
             pairs.append(("columns", ",".join(self.columns)))
+        if paged and self.page > 1:
+            pairs.append(("page", str(self.page)))
         return urlencode([(name, value) for name, value in pairs if value], errors="replace")
 
     def query(self) -> JobQuery:
@@ -87,7 +92,7 @@ class JobsWanted:
             search=self.search or None,
             sort=self.sort,
             limit=ROWS,
-            cursor=self.cursors[-1],
+            offset=(self.page - 1) * ROWS,
         )
 
     @property
@@ -119,7 +124,7 @@ class JobsWanted:
     def sort_by(self, column: object, downwards: bool) -> None:
         _, name = COLUMNS.get(column, ("", None)) if isinstance(column, str) else ("", None)
         self.sort = f"-{name}" if name and downwards else name or NEWEST_FIRST
-        self.cursors = [None]
+        self.page = 1
 
 
 def jobs_in(state: str) -> str:
@@ -179,7 +184,6 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         "resources": words.resources(say, one),
         "owner": one.owner,
         "created": milliseconds(one.created),
-        "created_at": f"{words.moment(one.created)} UTC",
         "since": milliseconds(one.started) if counts and one.started is not None else None,
         "duration": words.duration(one.started, one.ended) if one.ended is not None else "",
     }
@@ -190,9 +194,10 @@ BADGE = """
 <span class="oarsman-state" :class="props.row.colour">
   <q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.state }}
 </span>"""
-_CREATED = '<span :data-ago="props.row.created" :title="props.row.created_at"></span>'
 _SPENT = """
 <span v-if="props.row.since" :data-since="props.row.since"></span><span v-else>{{ props.row.duration }}</span>"""
+
+_CREATED = '<oarsman-time :at="props.row.created" :data-ago="props.row.created" />'
 
 NAME = f"""
 <q-td :props="props">{_LINK}<div class="oarsman-note">{{{{ props.row.description }}}}</div></q-td>"""

@@ -10,7 +10,21 @@ window.oarsman = (() => {
     let leaving = false;  // what was asked for here ends the session, and goes on from there by itself
     let reloading;
 
+    // Of a moment, in milliseconds since 1970: "2026-01-31 23:59:59.999" where the reader is, and in UTC.
+    const utc = (moment) => new Date(moment).toISOString().slice(0, -1).replace('T', ' ');
+    const local = (moment) => utc(moment - new Date(moment).getTimezoneOffset() * 60000);
+
     return {
+        utc, local,
+
+        // Changes parts of the address; null takes one out. `turned`: a step that the reader can go back.
+        query(parts, turned) {
+            const asked = new URLSearchParams(location.search);
+            for (const [name, value] of Object.entries(parts)) value === null ? asked.delete(name) : asked.set(name, value);
+            const address = location.pathname + (asked.size ? `?${asked}` : '');
+            if (address !== location.pathname + location.search) history[turned ? 'pushState' : 'replaceState']({}, '', address);
+        },
+
         // `words`: what the API may answer, in the reader's language
         async logIn(address, words) {
             const fields = [...document.querySelectorAll('.oarsman-login input[name]')];
@@ -53,6 +67,11 @@ window.oarsman = (() => {
         // The server says so of the session that this page is of.
         ended() {
             if (!leaving) location.reload();
+        },
+
+        nextMatch(step) {
+            const button = document.querySelector(`.oarsman-log-find [data-step="${step}"]`);
+            if (button) button.click();
         },
 
         chooseFile(largest) {
@@ -99,3 +118,19 @@ window.oarsman = (() => {
         },
     };
 })();
+
+window.addEventListener('popstate', () => emitEvent('oarsman-back', new URLSearchParams(location.search).get('tab') || ''));
+
+// Moments in the reader's time zone, and in UTC at the pointer. `at`: milliseconds since 1970, several with commas;
+// `said`: a sentence with {} in the place of each; `brief`: without year and seconds.
+customElements.define('oarsman-time', class extends HTMLElement {
+    static observedAttributes = ['at', 'said', 'brief'];
+
+    attributeChangedCallback() {
+        const moments = (this.getAttribute('at') || '').split(',').filter(Boolean).map(Number);
+        const from = this.hasAttribute('brief') ? [5, 16] : [0, 19];
+        const told = moments.map((moment) => oarsman.local(moment).slice(...from));
+        this.textContent = (this.getAttribute('said') || '{}').replace(/\{\}/g, () => told.shift() || '');
+        this.title = moments.map((moment) => `${oarsman.utc(moment).slice(0, 19)} UTC`).join(', ');
+    }
+});

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import resources
@@ -13,8 +13,9 @@ from urllib.parse import quote, urlencode
 from nicegui import ui
 from nicegui.element import Element
 
-from oarsman.console.parts.words import Words
+from oarsman.console.parts.words import LOST_HOSTS, Words
 from oarsman.console.security import accounts, gate, throttle
+from oarsman.service.models import HostView
 from oarsman.text import units
 from oarsman.text.catalogue import N_
 
@@ -113,7 +114,17 @@ def note(text: str) -> ui.label:
     return ui.label(text).classes("oarsman-note")
 
 
-def facts(found: Iterable[tuple[str, str]], classes: str = "oarsman-facts", of_value: str = "") -> Element:
+MOMENT = "{}"  # stands for a moment in a sentence
+
+
+def moment(*times: datetime, said: str = "") -> Element:
+    """Where the reader is, and in UTC at the pointer. `said`: a sentence with a MOMENT in place of each."""
+    made = ui.element("oarsman-time")
+    made.props.update({"at": ",".join(str(milliseconds(time)) for time in times), "said": said})
+    return made
+
+
+def facts(found: Iterable[tuple[str, str | datetime]], classes: str = "oarsman-facts", of_value: str = "") -> Element:
     """Names and what they stand for; what is not known is left out."""
     with ui.element("dl").classes(classes) as made:
         for name, value in found:
@@ -121,12 +132,12 @@ def facts(found: Iterable[tuple[str, str]], classes: str = "oarsman-facts", of_v
     return made
 
 
-def fact(name: str, value: str, classes: str = "") -> None:
+def fact(name: str, value: str | datetime, classes: str = "") -> None:
     if value:
         with ui.element("dt"):
             ui.label(name)
         with ui.element("dd"):
-            ui.label(value).classes(classes)
+            (moment(value) if isinstance(value, datetime) else ui.label(value)).classes(classes)
 
 
 class Part:
@@ -147,6 +158,33 @@ class Part:
 
 def _words_of(element: Element) -> str:
     return str(getattr(element, "text", "") or element.props.get("label", ""))
+
+
+_NAMED_HOSTS = 5
+
+
+class HostAlarm(Part):
+    """Hosts that do not respond; nothing where all do."""
+
+    def __init__(self, say: Words) -> None:
+        super().__init__(ui.element("div").classes("oarsman-nothing"), lambda found: self._draw_lost(*found))
+        self._say = say
+
+    def of(self, hosts: Sequence[HostView]) -> None:
+        lost = [(host.name, host.message) for host in hosts if host.state in LOST_HOSTS]
+        self.show((lost, len(hosts)))
+
+    def _draw_lost(self, lost: Sequence[tuple[str, str]], total: int) -> None:
+        if not lost:
+            return
+        names = ", ".join(name for name, _ in lost[:_NAMED_HOSTS]) + (" …" if len(lost) > _NAMED_HOSTS else "")
+        told = self._say("{count} of {total} hosts do not respond: {names}", count=len(lost), total=total, names=names)
+        with ui.row().classes("oarsman-card oarsman-alarm items-center no-wrap").props("role=alert"):
+            ui.icon("error").classes("is-bad text-h5").props('aria-hidden="true"')
+            with ui.column().classes("gap-0"):
+                ui.link(told, "/hosts").classes("text-weight-bold")
+                if lost[0][1]:
+                    said(self._say, lost[0][1]).classes("oarsman-note")
 
 
 async def answered(dialog: ui.dialog) -> Any:
@@ -178,6 +216,7 @@ async def sure(say: Words, question: str, word: str, *, grave: bool = False) -> 
 
 
 _ROWS = 25
+ROWS_TOLD = N_("{first}–{last} of {total}")  # in this order: of tables, the browser fills it in
 
 
 def columns(titles: Mapping[str, str], **more: Any) -> list[dict[str, Any]]:
@@ -193,13 +232,17 @@ _HEADER = """
   <template v-else>{{ props.col.label }}</template>
 </q-th>"""
 CARDS_IF_NARROW = ':grid="Quasar.Screen.width < 700"'
+# The cell of a column whose values are milliseconds
+TIME = '<q-td :props="props"><oarsman-time :at="props.value" /></q-td>'
+_VALUE = """<oarsman-time v-if="['time', 'last'].includes(col.name)" :at="col.value" />
+  <template v-else>{{ col.value }}</template>"""
 # A row where there is no room for one: its first column, and below it what else is known.
-_CARD = """
+_CARD = f"""
 <div class="col-12 oarsman-row-card">
-  <div class="oarsman-h3">{{ props.cols[0].value }}</div>
+  <div v-for="col in props.cols.slice(0, 1)" :key="col.name" class="oarsman-h3">{_VALUE}</div>
   <div class="oarsman-row-facts">
-    <span v-for="col in props.cols.slice(1).filter((col) => col.value !== '' && col.value != null)" :key="col.name">{{
-      col.label }}: {{ col.value }}</span>
+    <span v-for="col in props.cols.slice(1).filter((col) => col.value !== '' && col.value != null)" :key="col.name">{{{{
+      col.label }}}}: {_VALUE}</span>
   </div>
 </div>"""
 
@@ -211,11 +254,18 @@ def readable(table: ui.table) -> ui.table:
     return table.props(CARDS_IF_NARROW).classes("oarsman-table")
 
 
-def table(key: str, titles: Mapping[str, str], *, title: str | None = None, sortable: bool = True) -> ui.table:
-    """Paged in the browser, in words that need no language."""
+def rows_told(say: Words) -> str:
+    """For a table's `:pagination-label`."""
+    return f"(...rows) => {json.dumps(say(ROWS_TOLD))}.replace(/\\{{\\w+\\}}/g, () => rows.shift())"
+
+
+def table(
+    say: Words, key: str, titles: Mapping[str, str], *, title: str | None = None, sortable: bool = True
+) -> ui.table:
+    """Paged in the browser."""
     made = ui.table(columns=columns(titles, sortable=sortable), rows=[], row_key=key, title=title, pagination=_ROWS)
     made.props(f"flat dense wrap-cells :rows-per-page-options=[{_ROWS}]").classes("oarsman-card w-full")
-    made.props[":pagination-label"] = "(first, last, all) => `${first}–${last} / ${all}`"
+    made.props[":pagination-label"] = rows_told(say)
     return readable(made)
 
 
@@ -240,31 +290,50 @@ def milliseconds(moment: datetime) -> int:
 
 
 def ticking(kind: str, moment: datetime) -> ui.label:
-    """`kind`: since, until or ago."""
+    """`kind`: since or until."""
     return ui.label("").classes("oarsman-figures").props(f"data-{kind}={milliseconds(moment)}")
 
 
+def ago(time: datetime) -> Element:
+    """How long ago that was; at the pointer, when."""
+    return moment(time).classes("oarsman-figures").props(f"data-ago={milliseconds(time)}")
+
+
 class LogView(Element, component="log_view.js"):
-    def __init__(self, say: Words, key: str, run: str = "") -> None:
+    def __init__(self, say: Words, key: str, run: str = "", at: str = "") -> None:
+        """`at`: the place of a line that is shown first."""
         super().__init__()
         self._props.update({"url": f"/api/v1/jobs/{key}/log", "filter": {}, "run": run, "wrap": True, "stamps": False})
+        self._props.update({"search": "", "only": False, "at": at})
         self._props["words"] = {
             "label": say("Log"),
             "older": say("Older lines…"),
-            "empty": say("Nothing was written yet."),
+            "empty": say("Nothing was written."),
+            "none": say("No line matches."),
+            "searching": say("Searching…"),
+            "place": say("{number} of {count}"),
+            "above": say("Match above"),
+            "below": say("Match below"),
             "latest": say("To the newest line"),
             "reconnecting": say("The connection is lost; trying again…"),
         }
 
     def only(self, **filter_: Any) -> None:
-        """Which lines to show: rank, worker, launcher, stream, search, attempt."""
+        """Which lines to show: rank, worker, launcher, stream, attempt."""
         self._props["filter"] = {name: value for name, value in filter_.items() if value not in (None, "", [], False)}
+        self.update()
+
+    def find(self, text: str, *, only: bool) -> None:
+        """What to mark and count. `only`: lines without it are left out."""
+        self._props.update({"search": text, "only": only})
         self.update()
 
     @property
     def download(self) -> str:
         """The address of a file with the lines that are shown, and all those before them."""
         asked = {name: "true" if value is True else value for name, value in self._props["filter"].items()}
+        if self._props["only"] and self._props["search"]:
+            asked["search"] = self._props["search"]
         return f"{self._props['url']}/download" + (f"?{urlencode(asked, doseq=True)}" if asked else "")
 
     def look(self, **how: bool) -> None:

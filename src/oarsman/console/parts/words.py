@@ -19,6 +19,7 @@ _ENGINES = {"local": N_("this machine"), "ssh": N_("SSH hosts"), "kube": N_("Kub
 OUTCOMES = (N_("Succeeded"), N_("Failed"), N_("Suspended"), N_("NotStarted"))
 ROLES = (N_("viewer"), N_("user"), N_("admin"), N_("cluster"))
 HOST_STATES = (N_("ready"), N_("left out"), N_("lost"), N_("unready"), N_("cordoned"), N_("pressed"))
+LOST_HOSTS = ("lost", "unready")  # nobody wants these states
 
 
 class Words(Translator):
@@ -78,11 +79,6 @@ def amounts(say: Words, one: AmountsView, engine: str = "") -> str:
     if one.gpus:
         parts.append(f"{one.gpus} GPU")
     return " · ".join(parts)
-
-
-def moment(time: datetime | None) -> str:
-    """In UTC, without what nobody reads."""
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if time is not None else ""
 
 
 def duration(since: datetime | None, until: datetime | None) -> str:

@@ -124,6 +124,7 @@ class JobQuery(Value):
     search: str | None = None  # in name, description, reason and cause
     sort: str = "-created"
     limit: Annotated[int, Field(ge=1, le=1000)] = 50
+    offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0  # rows to pass over: a page by its number
     cursor: str | None = None
     documents: bool = False  # whole jobs as well, as Kubernetes would print them
 

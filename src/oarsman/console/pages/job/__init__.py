@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from fastapi import Request
 from nicegui import events, ui
@@ -16,7 +16,7 @@ from oarsman.console.pages.job.tabs import Events, Log, Manifest, MetricsTab, Ta
 from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import words
 from oarsman.console.parts.charts import timeline
-from oarsman.console.parts.widgets import STATES, Part, Ticking, badge, facts, heading, note, page_head, said
+from oarsman.console.parts.widgets import STATES, Part, Ticking, badge, facts, heading, moment, note, page_head, said
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
 from oarsman.service.models import AttemptView
 from oarsman.status.words import ENDED
@@ -44,7 +44,7 @@ class SummaryTab(Tab):
                         with ui.element("li"), ui.row().classes("items-baseline"):
                             self._attempt(attempt)
 
-    def _facts(self) -> Iterator[tuple[str, str]]:
+    def _facts(self) -> Iterator[tuple[str, str | datetime]]:
         job = self.job.summary
         yield self.say("Description"), job.description
         yield self.say("Owner"), job.owner
@@ -61,13 +61,14 @@ class SummaryTab(Tab):
         yield self.say("Resources"), words.resources(self.say, job)
         yield self.say("Priority"), str(job.priority) if job.priority else ""
         yield self.say("Place in the queue"), str(job.queue_position or "")
-        yield self.say("Created"), words.moment(job.created)
+        yield self.say("Created"), job.created
         yield self.say("Folder"), self.job.folder or ""
         yield self.say("Limits"), self.say.of(self.job.limits)
 
     def _attempt(self, attempt: AttemptView) -> None:
         badge(self.say, words.outcome(self.job, attempt))
-        note(words.moment(attempt.started))
+        if attempt.started is not None:
+            moment(attempt.started).classes("oarsman-note")
         note(words.duration(attempt.started, attempt.ended))
         if attempt.workers is not None:
             note(self.say("{count} workers", count=attempt.workers))
@@ -93,6 +94,7 @@ class JobPage(Page):
         about = (self.context, self.key, self.job)
         self.log, ranks = Log(*about), RanksTab(*about)
         ranks.on_pick = self._log_of
+        self.log.asked = request.query_params
         tabs = (
             SummaryTab(*about),
             ranks,
@@ -111,12 +113,13 @@ class JobPage(Page):
             for name in self.tabs:
                 ui.tab(name, label=self.say(name))
         wanted = request.query_params.get("tab", "")
-        self.open = wanted if wanted in self.tabs else _FIRST
+        self.open = self.addressed = wanted if wanted in self.tabs else _FIRST
         self.panels = ui.tab_panels(bar, value=self.open, on_change=self._turned, animated=False)
         with self.panels.classes("w-full bg-transparent").props("keep-alive"):
             for name, tab in self.tabs.items():
                 with ui.tab_panel(name).classes("q-pa-none"):
                     tab.build()
+        ui.on("oarsman-back", self._went_back)
         self.head.show(self.job)
         await self._look()
         self.context.on_changes(self.refresh, only=self.key)
@@ -154,8 +157,14 @@ class JobPage(Page):
 
     async def _turned(self, event: events.ValueChangeEventArguments[Any]) -> None:
         self.open = str(event.value)
-        ui.navigate.history.replace(f"?tab={quote(self.open)}")
+        if self.open != self.addressed:
+            self.addressed = self.open
+            ui.run_javascript(f"oarsman.query({{tab: {self.open!r}}}, true)")
         await self._look()
+
+    def _went_back(self, event: events.GenericEventArguments) -> None:
+        self.addressed = event.args if event.args in self.tabs else _FIRST
+        self.panels.set_value(self.addressed)
 
     def _log_of(self, rank: int) -> None:
         self.log.of_rank(rank)

@@ -11,7 +11,7 @@ from oarsman.console.pages.job.actions import Actions
 from oarsman.console.pages.page import PageContext, PagePart
 from oarsman.console.parts import words
 from oarsman.console.parts.charts import STEPS
-from oarsman.console.parts.widgets import STATES, Part, badge, crumbs, heading, note, said, ticking
+from oarsman.console.parts.widgets import STATES, Part, ago, badge, crumbs, heading, note, said, ticking
 from oarsman.errors import ManifestError
 from oarsman.manifest import form
 from oarsman.service.models import JobView
@@ -95,8 +95,7 @@ class Head(PagePart):
     def _draw_about(self, facts: tuple[str, ...], reached: tuple[int, str]) -> None:
         one, (count, last) = self.job.summary, reached
         note(" · ".join(fact for fact in facts if fact))
-        created = ticking("ago", one.created).classes("oarsman-note")
-        created.props["title"] = f"{words.moment(one.created)} UTC"
+        ago(one.created).classes("oarsman-note")
         if one.state not in ENDED:
             self._draw_progress(count, self.say(STEPS[last]))
         if command := launch(self.job)[0]:

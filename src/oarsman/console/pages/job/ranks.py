@@ -9,7 +9,7 @@ from typing import Any
 from nicegui import ui
 
 from oarsman.console.pages.job.tabs import Tab
-from oarsman.console.parts import widgets, words
+from oarsman.console.parts import widgets
 from oarsman.console.parts.charts import CONDITIONS, RankGrid, condition
 from oarsman.console.parts.widgets import note
 from oarsman.service.models import RankProgress, UsagePoint
@@ -42,7 +42,7 @@ class RanksTab(Tab):
                 "memory": self.say("Memory"),
                 "exit": self.say("Exit code"),
             }
-            self.workers = widgets.table("host", titles, title=self.say("Workers"))
+            self.workers = widgets.table(self.say, "host", titles, title=self.say("Workers"))
             titles = {
                 "rank": self.say("Rank"),
                 "host": self.say("Host"),
@@ -53,7 +53,8 @@ class RanksTab(Tab):
                 "last": self.say("Last output"),
                 "behind": self.say("Behind"),
             }
-            self.each = widgets.table("rank", titles, title=self.say("Ranks"))
+            self.each = widgets.table(self.say, "rank", titles, title=self.say("Ranks"))
+            self.each.add_slot("body-cell-last", widgets.TIME)
 
     def _legend(self) -> None:
         with ui.row().classes("items-center oarsman-note"):
@@ -91,7 +92,7 @@ class RanksTab(Tab):
             "exit": "" if one.exit_code is None else str(one.exit_code),
             "step": "" if one.step is None else f"{one.step:g}",
             "lines": one.lines,
-            "last": words.moment(one.last_output),
+            "last": widgets.milliseconds(one.last_output) if one.last_output is not None else None,
             "behind": one.behind,
         }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from nicegui import ui
@@ -62,7 +63,8 @@ class Events(Tab):
             "count": self.say("Count"),
             "message": self.say("Message"),
         }
-        self.table = widgets.table("id", titles, sortable=False)
+        self.table = widgets.table(self.say, "id", titles, sortable=False)
+        self.table.add_slot("body-cell-time", widgets.TIME)
         self.table.add_slot("body-cell-reason", _REASON)
         self.table.add_slot("body-cell-message", _MESSAGE)
 
@@ -71,7 +73,7 @@ class Events(Tab):
         rows = [
             {
                 "id": number,
-                "time": words.moment(event.time),
+                "time": widgets.milliseconds(event.time),
                 "reason": self.say.of(event.reason),
                 "count": event.count,
                 "message": self.say.of(event.message),
@@ -123,15 +125,24 @@ class Manifest(Tab):
 
 
 _ALL, _LAUNCHER = "all", "launcher"
+_LONGEST_SEARCH = 1000
 
 
 class Log(Tab):
+    """Which lines, and what is looked for, stand in the address."""
+
     name = N_("Logs")
     view: LogView
+    asked: Mapping[str, str] = MappingProxyType({})  # by the address that the page was opened with
 
     def build(self) -> None:
-        self.wanted: dict[str, Any] = {}
-        self.choices: dict[Any, Any] = {}
+        asked = self.asked
+        self.wanted: dict[str, Any] = {
+            **{name: _number(asked.get(name, "")) for name in ("attempt", "worker", "rank")},
+            "launcher": asked.get("launcher") == "true" or None,
+            "stream": "err" if asked.get("stream") == "err" else None,
+        }
+        self.search, self.only = asked.get("search", "")[:_LONGEST_SEARCH], asked.get("only") == "true"
         with ui.row().classes("items-center w-full q-gutter-sm"):
             self._which()
             ui.space()
@@ -139,7 +150,9 @@ class Log(Tab):
             ui.checkbox(self.say("Wrap"), value=True, on_change=lambda e: self.view.look(wrap=e.value))
             with ui.element("a").classes("oarsman-link").props("download") as self.link:
                 ui.label(self.say("Download"))
-        self.view = LogView(self.say, self.key, self._run).classes("w-full")
+        self.view = LogView(self.say, self.key, self._run, asked.get("at", "")).classes("w-full")
+        self.view.find(self.search, only=self.only)
+        self.view.only(**self.wanted)
         self.link.props["href"] = self.view.download
 
     @property
@@ -151,18 +164,30 @@ class Log(Tab):
             [], label=self.say("Attempt"), on_change=lambda e: self._change(attempt=e.value or None)
         )
         self.attempt.props("outlined dense options-dense").classes("w-44")
-        self.source = ui.select(self._sources(), value=_ALL, label=self.say("From"), with_input=True)
+        sources = self._sources()
+        source = _LAUNCHER if self.wanted["launcher"] else self.wanted["worker"]
+        self.source = ui.select(
+            sources, value=source if source in sources else _ALL, label=self.say("From"), with_input=True
+        )
         self.source.props("outlined dense options-dense").classes("w-40")
         self.source.on_value_change(
-            lambda e: self._change(launcher=e.value == _LAUNCHER, worker=e.value if isinstance(e.value, int) else None)
+            lambda e: self._change(
+                launcher=e.value == _LAUNCHER or None, worker=e.value if isinstance(e.value, int) else None
+            )
         )
-        self.rank = ui.number(self.say("Rank"), min=0, precision=0)
+        self.rank = ui.number(self.say("Rank"), value=self.wanted["rank"], min=0, precision=0)
         self.rank.props("outlined dense clearable debounce=300").classes("w-28")
         self.rank.on_value_change(lambda e: self._change(rank=None if e.value is None else int(e.value)))
-        ui.input(self.say("Search"), on_change=lambda e: self._change(search=e.value)).props(
-            "outlined dense clearable debounce=300"
+        search = ui.input(
+            self.say("Search"), value=self.search, on_change=lambda e: self._find(e.value or "", self.only)
         )
-        ui.checkbox(self.say("Only errors"), on_change=lambda e: self._change(stream="err" if e.value else None))
+        search.props(f"outlined dense clearable debounce=300 maxlength={_LONGEST_SEARCH}")
+        search.on("keydown.enter", js_handler="(event) => oarsman.nextMatch(event.shiftKey ? -1 : 1)")
+        ui.checkbox(
+            self.say("Only matching lines"), value=self.only, on_change=lambda e: self._find(self.search, e.value)
+        )
+        errors = ui.checkbox(self.say("Only errors"), value=self.wanted["stream"] == "err")
+        errors.on_value_change(lambda e: self._change(stream="err" if e.value else None))
 
     def _sources(self) -> dict[Any, str]:
         workers = {number: self.say("Worker {number}", number=number) for number in range(self.job.summary.workers)}
@@ -171,7 +196,17 @@ class Log(Tab):
     def _change(self, **part: Any) -> None:
         self.wanted.update(part)
         self.view.only(**self.wanted)
+        self._tell_address()
+
+    def _find(self, text: str, only: bool) -> None:
+        self.search, self.only = text, only
+        self.view.find(text, only=only)
+        self._tell_address()
+
+    def _tell_address(self) -> None:
         self.link.props["href"] = self.view.download
+        parts = {**self.wanted, "search": self.search or None, "only": self.only or None}
+        ui.run_javascript(f"oarsman.query({json.dumps(parts)})")
 
     def of_rank(self, rank: int) -> None:
         """Shows what one rank wrote; whatever else was asked for is kept, but for who wrote it."""
@@ -185,10 +220,14 @@ class Log(Tab):
         for one in self.job.attempts:
             attempts[one.number] = f"{one.number} · {self.say(words.outcome(self.job, one))}"
         if attempts != self.attempt.options:
-            chosen = self.attempt.value
+            chosen = self.wanted["attempt"]
             self.attempt.set_options(attempts, value=chosen if chosen in attempts else 0)
         if (sources := self._sources()) != self.source.options:
             self.source.set_options(sources, value=self.source.value if self.source.value in sources else _ALL)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 class MetricsTab(Tab):
