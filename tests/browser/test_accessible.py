@@ -9,7 +9,7 @@ from importlib import resources
 import pytest
 from playwright.sync_api import Page, expect
 
-from oarsman.console.pages import account, create, environments, hosts, job, jobs, overview, sweeps
+from oarsman.console.pages import account, checks, create, environments, hosts, job, jobs, new_sweep, overview, sweeps
 from oarsman.console.pages.page import Page as ConsolePage
 from tests.console.api.running import Served
 
@@ -24,9 +24,13 @@ FOUND = """async (part) => (await axe.run(part, { preload: false })).violations.
 AT_REST = """document.getAnimations().every((one) =>
     one.playState !== "running" || one.effect.getComputedTiming().iterations === Infinity)"""
 JOB = "/jobs/default/broken"
-# Page -> where it is, in each of its shapes; "/login" is made elsewhere.
+# Page -> where it is, in each of its shapes; the first three are made elsewhere.
 PAGES = {
     "/login": ("/login",),
+    "/docs": ("/docs",),
+    "": ("/nothing-is-here",),
+    checks.ChecksPage.path: ("/checks",),
+    new_sweep.NewSweepPage.path: ("/sweeps/new",),
     account.AccountPage.path: ("/account",),
     account.PeoplePage.path: ("/people",),
     overview.OverviewPage.path: ("/",),

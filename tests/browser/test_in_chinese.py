@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import platform
+import re
+
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.console.api.running import Served
 
-from .conftest import Opened, make_account, oarsman
+from .conftest import Opened, console_store, make_account, oarsman
 
 pytestmark = pytest.mark.mpi
 
@@ -43,3 +46,91 @@ def test_mistakes_and_warnings_of_a_new_job_are_chinese(opened: Opened) -> None:
     page.get_by_role("textbox").filter(has_text="MPIJob").press("Control+Home")
     page.keyboard.type("nonsense: 1\n")
     expect(page.get_by_text("未知的字段“nonsense”").first).to_be_visible()
+
+
+# Names of programs, products and formats, and words of MPI that are the same in both languages.
+NAMES = """
+Oarsman oarsman MPI mpirun MPIJob Open OpenMPI MPICH Intel Kubernetes Python YAML CSV API REST CPU CPUs GPU GPUs RFC UTC
+GiB MiB KiB WebSocket SSH ssh Authorization Bearer Cookie TOKEN camelCase ProblemDetails GET POST PUT PATCH DELETE
+Tab Esc English curl openapi.json worker Worker launcher Launcher rank Rank np nice cgroup ExitCode pip doctor
+horovodrun requirements.txt default root out err
+"""
+# What is no sentence: jobs and accounts of this test, names with digits, addresses, and what stands between backticks.
+APART = re.compile(r"`[^`]*`|sh -c '[^']*'|{{.*?}}|\S*[/_]\S*|\b(broken|held|swept|walk)[-\w]*|\b\w*\d[-.\w]*")
+WORD = re.compile(r"[A-Za-z][A-Za-z]+(?:\.[a-z]+)*")
+DURATION = re.compile(r"\b\d+(\.\d+)?[dhms]\b")
+# What is read: texts, and what those hear who see none. Not what programs wrote, code, and what is said to be English.
+READ = """() => {
+    const apart = '.cm-editor, .oarsman-lines, .oarsman-code, .oarsman-log, [lang=en], pre, code, small,'
+        + ' script, style, .q-icon';
+    const found = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const parent = walker.currentNode.parentElement;
+        if (!parent.closest(apart) && parent.checkVisibility()) found.push(walker.currentNode.textContent);
+    }
+    for (const one of document.querySelectorAll('[aria-label], [placeholder], [alt]')) {
+        if (!one.closest(apart)) found.push(one.ariaLabel || one.placeholder || one.alt || '');
+    }
+    return found.map((text) => text.trim()).filter((text) => /[A-Za-z]/.test(text));
+}"""
+PAGES = (
+    "/",
+    "/jobs",
+    "/jobs/default/broken?tab=Summary",
+    "/jobs/default/broken?tab=Ranks",
+    "/jobs/default/broken?tab=Logs",
+    "/jobs/default/broken?tab=Usage",
+    "/jobs/default/broken?tab=Metrics",
+    "/jobs/default/broken?tab=Events",
+    "/jobs/default/broken?tab=YAML",
+    "/jobs/default/held",
+    "/jobs/default/broken-9",
+    "/create",
+    "/sweeps",
+    "/sweeps/new",
+    "/sweeps/default/swept",
+    "/hosts",
+    "/checks",
+    "/environments",
+    "/account",
+    "/people",
+    "/docs",
+    "/nothing/of/the/kind",
+)
+
+
+def test_no_page_says_in_english_what_has_a_chinese_word(server: Served, opened: Opened) -> None:
+    oarsman(server, "run", "-n", "1", "--name", "broken", "--", "sh", "-c", "exit 3", code=None)
+    oarsman(server, "submit", "-n", "1", "--name", "held", "--cpus", "1000", "--", "true", code=None)
+    oarsman(server, "sweep", "run", "--name", "swept", "--grid", "x1=1", "-n", "1", "--", "true")
+    oarsman(server, "env", "build", "walk-env")
+    with console_store(server) as store:
+        accounts = {account.name for account in store.accounts.all()}
+    page = opened("/", "zh-CN")
+    found: dict[str, set[str]] = {}
+    for path in PAGES:
+        page.goto(server.address + path)
+        expect(page.locator(".oarsman-page")).to_contain_text(re.compile("[一-鿿]"))
+        found[path] = english(page, accounts)
+    page.goto(f"{server.address}/environments")
+    page.get_by_role("button", name="新建环境").click()
+    page.get_by_role("dialog").get_by_label("名称").fill("Not A Name")
+    page.get_by_role("dialog").get_by_role("button", name="构建").click()
+    expect(page.get_by_role("dialog").get_by_role("alert").last).not_to_be_empty()
+    found["a wrong environment"] = english(page, accounts)
+    page.goto(f"{server.address}/people")
+    page.get_by_role("button", name="新建账号").click()
+    page.get_by_role("dialog").get_by_label("密码").fill("short")
+    page.get_by_role("dialog").get_by_role("button", name="新建账号").click()
+    expect(page.get_by_role("dialog").get_by_role("alert").last).not_to_be_empty()
+    found["a wrong account"] = english(page, accounts)
+    oarsman(server, "env", "delete", "walk-env")
+    told = "\n".join(f"{where}: {text}" for where, texts in found.items() for text in sorted(texts))
+    assert not told, told
+
+
+def english(page: Page, accounts: set[str]) -> set[str]:
+    known = {*NAMES.split(), *accounts, platform.node()}
+    read = {text: APART.sub(" ", text) for text in page.evaluate(READ)}
+    return {text for text, rest in read.items() if {*WORD.findall(rest)} - known or DURATION.search(text)}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.cli.sweep_run import grid_of, points_of, typed
+from oarsman.cli.sweep_run import grid_of, points_of
 from oarsman.errors import ManifestError, UsageError
-from oarsman.job.sweep import text_of
+from oarsman.job.sweep import text_of, typed, values_of
 
 from .fakes import FakeJobs, oarsman
 
@@ -30,6 +30,21 @@ def test_a_value_is_handed_on_as_it_was_written(text: str) -> None:
 )
 def test_what_is_written_as_a_number_is_one(text: str, value: object) -> None:
     assert (typed(text), type(typed(text))) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("0.1,b", [0.1, "b"]),
+        ("1..3", [1, 2, 3]),
+        ("10..50..20,7", [10, 30, 50, 7]),
+        ("2..-1", [2, 1, 0, -1]),
+        ("../data,1...2,0.1..2", ["../data", "1...2", "0.1..2"]),
+        ("1..999999999999", [*range(1, 10_002)]),  # more than a sweep takes: refused, and not counted to the end
+    ],
+)
+def test_values_are_listed_or_a_range(text: str, values: list[object]) -> None:
+    assert values_of(text) == values
 
 
 @pytest.mark.parametrize("options", [("lr",), ("=1",), ("lr=",), ("lr=1", "lr=2")])

@@ -30,7 +30,7 @@ SAY = Words("en")
 
 def test_a_step_that_was_passed_over_takes_no_time_and_the_next_counts_from_the_one_before() -> None:
     steps = [Step(name=name, time=NOON + timedelta(seconds=at)) for name, at in (("submitted", 0), ("admitted", 2))]
-    told = {mark.name: (mark.time is not None, mark.took) for mark in marks(steps)}
+    told = {mark.name: (mark.time is not None, mark.took) for mark in marks(Words("en"), steps)}
     assert told["submitted"] == (True, "")
     assert told["queued"] == (False, "")
     assert told["admitted"] == (True, "2s")
@@ -40,9 +40,9 @@ def test_a_step_that_was_passed_over_takes_no_time_and_the_next_counts_from_the_
 def test_an_attempt_that_somebody_stopped_is_not_called_failed() -> None:
     attempts = [AttemptView(number=1, outcome="Failed"), AttemptView(number=2, outcome="Failed")]
     stopped, failed = (a_job(state, attempts) for state in ("Stopped", "Failed"))
-    assert [words.outcome(stopped, one) for one in attempts] == ["Failed", "Stopped"]
-    assert [words.outcome(failed, one) for one in attempts] == ["Failed", "Failed"]
-    assert words.outcome(failed, AttemptView(number=3)) == "Running"
+    assert [words.outcome_of(stopped, one) for one in attempts] == ["Failed", "Stopped"]
+    assert [words.outcome_of(failed, one) for one in attempts] == ["Failed", "Failed"]
+    assert words.outcome_of(failed, AttemptView(number=3)) == "Running"
 
 
 def test_what_the_program_said_comes_before_who_ended() -> None:

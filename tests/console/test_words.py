@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from oarsman import names
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+import oarsman
+from oarsman import errors, names
 from oarsman.console.pages.create import controls
-from oarsman.console.parts import charts
+from oarsman.console.parts import charts, mistakes
 from oarsman.console.parts.widgets import STATES
-from oarsman.console.parts.words import HOST_STATES, OUTCOMES, ROLES, Words
-from oarsman.errors import ConflictError
+from oarsman.console.parts.words import ABOUT, DEEDS, HOST_STATES, OUTCOMES, REFUSALS, ROLES, UNITS, Words, duration
+from oarsman.errors import ConflictError, OarsmanError
 from oarsman.manifest import form
+from oarsman.service.contract import operations
 from oarsman.service.documents import all_templates
-from oarsman.service.models import Role
+from oarsman.service.models import EnvironmentSpec, NewAccount, Role, SweepSpec
 from oarsman.text.catalogue import catalogue
 from oarsman.text.sentence import Text
+
+SOURCES = Path(oarsman.__file__).parent
 
 
 def test_what_is_shown_by_name_has_its_text() -> None:
@@ -29,6 +40,40 @@ def test_what_is_shown_by_name_has_its_text() -> None:
 def test_every_role_and_every_step_of_a_job_has_words() -> None:
     assert set(ROLES) == {role.value for role in Role}
     assert set(names.STEPS) <= set(charts.STEPS)
+
+
+def test_the_audit_log_has_words_for_all_that_is_noted_in_it() -> None:
+    noted = {one.noted for one in operations().values() if one.noted}
+    sources = [file.read_text("utf-8") for folder in ("console", "cli") for file in (SOURCES / folder).rglob("*.py")]
+    for source in sources:
+        noted |= {*re.findall(r"""(?:note|audited|refused)\((?:[^"()]|\(\))*"([a-z]+(?: [a-z]+)?)\"""", source)}
+    assert noted - {"command", "refused", "ok"} == {*DEEDS}
+    codes = {kind.code for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, OarsmanError)}
+    assert codes - {*REFUSALS} <= {"place-lost", "job-failed"}  # which nobody is refused with
+    assert [words for words in (*DEEDS, *ABOUT, *REFUSALS, *UNITS) if words not in catalogue("zh")] == []
+
+
+def test_durations_are_in_the_readers_language() -> None:
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    spans = [timedelta(seconds=0.4), timedelta(minutes=3, seconds=5), timedelta(days=4, hours=3)]
+    assert [duration(Words("en"), began, began + span) for span in spans] == ["0.4s", "3m5s", "4d3h"]
+    assert [duration(Words("zh"), began, began + span) for span in spans] == ["0.4 秒", "3 分 5 秒", "4 天 3 小时"]
+
+
+def test_what_pydantic_finds_wrong_is_said_in_the_readers_language() -> None:
+    for model, wrong, field in (
+        (NewAccount, {"name": "a b", "password": "long enough"}, "name"),
+        (NewAccount, {"name": "ann", "password": "short"}, "password"),
+        (EnvironmentSpec, {"name": "Not A Name"}, "name"),
+        (EnvironmentSpec, {"name": "x", "python": "four"}, "python"),
+        (SweepSpec, {"name": "s", "manifest": "", "retries": 101}, "retries"),
+        (SweepSpec, {"name": "s"}, "manifest"),
+    ):
+        with pytest.raises(ValidationError) as caught:
+            model(**wrong)
+        told = mistakes.by_field(Words("zh"), caught.value)
+        assert list(told) == [field]
+        assert re.search("[一-鿿]", told[field]), told
 
 
 def test_engines_have_names_that_people_know() -> None:

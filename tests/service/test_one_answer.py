@@ -176,7 +176,7 @@ def test_the_console_has_a_row_of_it(case: Case, record: JobRecord, summary: Job
     assert row["state"] == case.state
     nothing_new = case.state in ("Running", "Succeeded")  # the message of these is their name once more
     assert sorted(row["why"].split(" · ")) == ([""] if nothing_new else sorted(case.why.split(": ", 1)))
-    assert words.duration(summary.started, summary.ended) == case.duration
+    assert words.duration(words.Words("en"), summary.started, summary.ended) == case.duration
     if summary.ended is not None:
         assert (row["since"], row["duration"]) == (None, case.duration)
     elif summary.started is not None:  # the browser counts up from there

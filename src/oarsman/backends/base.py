@@ -24,9 +24,16 @@ from oarsman.plan.capacity.amounts import Capacity, total
 from oarsman.plan.capacity.placement import Machine
 from oarsman.store.logs import LogLine as LogLine
 from oarsman.store.logs import Search, stamp
+from oarsman.text.catalogue import N_
 from oarsman.text.sentence import Text
 
 Document = dict[str, Any]
+STAGES = {  # of a check of hosts
+    "hosts": N_("asking the hosts"),
+    "ways": N_("trying the ways between the hosts"),
+    "real run": N_("running mpirun over all hosts"),
+    "network": N_("measuring the network"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +86,17 @@ class HostFinding:
     level: str  # warn or fail
     message: Annotated[str, Says(sentence=True)]
     hint: Annotated[str, Says(sentence=True)] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFinding:
+    """What a place has or lacks."""
+
+    subject: str
+    level: str  # ok, warn or missing
+    message: Annotated[str, Says(sentence=True)]
+    advice: Annotated[str | None, Says(sentence=True)] = None
+    blocking: bool = False  # where it is missing, no job can run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

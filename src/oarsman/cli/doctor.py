@@ -14,7 +14,7 @@ from oarsman.cli.text import of, t
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
-    from oarsman.backends.local.doctor import DoctorFinding
+    from oarsman.backends.base import DoctorFinding
 
 
 @verb(

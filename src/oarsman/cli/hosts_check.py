@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oarsman.backends.base import STAGES
 from oarsman.cli import documents, options, render
 from oarsman.cli.session import Session
 from oarsman.cli.text import note, of, pad, t
@@ -20,7 +21,7 @@ from oarsman.text import units
 from oarsman.text.catalogue import N_
 
 if TYPE_CHECKING:
-    from oarsman.engines.hosts.ssh.diagnose import Diagnosis, Finding
+    from oarsman.engines.hosts.ssh.diagnose import Finding
     from oarsman.engines.hosts.ssh.diagnose.diagnosis import Speed, SpeedSummary
     from oarsman.engines.hosts.ssh.inventory import Inventory
 
@@ -173,78 +174,48 @@ def _rate(bytes_per_second: float | None) -> str:
 def command(session: Session, names: tuple[str, ...], leave_out: bool, network: bool, output: str | None) -> int:
     import asyncio
 
-    from oarsman.backends.ssh.trial import mpirun_or_job
-    from oarsman.control import host_state
-    from oarsman.engines.hosts.ssh.client import Ssh
-    from oarsman.engines.hosts.ssh.diagnose import FAIL, Diagnosis, unfit
+    from oarsman.backends.ssh.check import check
+    from oarsman.engines.hosts.ssh.diagnose import FAIL
 
     inventory = options.inventory_of(session)
     hosts = options.chosen_hosts(inventory, names)
     progress = StatusLine(wanted=not session.quiet)
     shown = Shown(every_step=output == "wide", quiet=session.quiet, progress=progress)
-    stages = {"hosts": t("asking the hosts"), "ways": t("trying the ways between the hosts")}
-    diagnosis = Diagnosis(
-        Ssh(inventory),
-        hosts,
-        real_run=mpirun_or_job,
-        tell=(lambda findings: None) if output == "json" else shown.show,
-        stage=lambda name: progress.show(stages.get(name, t("running mpirun over all hosts"))),
-    )
     try:
-        findings, speeds = asyncio.run(_go(diagnosis, network=network, progress=progress))
+        found = asyncio.run(
+            check(
+                inventory,
+                hosts,
+                leave_out=leave_out,
+                network=network,
+                tell=(lambda findings: None) if output == "json" else shown.show,
+                stage=lambda name: progress.show(of(STAGES[name])),
+                clock=lambda: session.now().timestamp(),
+            )
+        )
     finally:
         progress.end()
-    bad = unfit([host.name for host in hosts], findings)
-    left_out = {name: finding.message for name, finding in bad.items()} if leave_out else {}
-
-    def clock() -> float:
-        return session.now().timestamp()
-
-    host_state.remember(inventory, diagnosis.seen.values(), clock=clock)
-    fit = [host.name for host in hosts if host.name not in bad]
-    host_state.checked(inventory, findings, fit=fit, unfit=left_out, clock=clock)
+    findings, speeds, bad, left_out = found.findings, found.speeds, found.unfit, found.left_out
     if output == "json":
         documents.emit(_document(inventory, findings, left_out, speeds), "json")
     else:
         if network:
             network_table(speeds)
         count = Counter(finding.level for finding in findings)
-        found = {"failed": count["fail"], "warned": count["warn"]}
+        counted = {"failed": count["fail"], "warned": count["warn"]}
         many = t(
             "{hosts} hosts, {ways} ways between them; failed: {failed}, warnings: {warned}",
             hosts=len(hosts),
             ways=len(hosts) * (len(hosts) - 1),
-            **found,
+            **counted,
         )
-        session.say(many if len(hosts) != 1 else t("1 host; failed: {failed}, warnings: {warned}", **found))
+        session.say(many if len(hosts) != 1 else t("1 host; failed: {failed}, warnings: {warned}", **counted))
         if leave_out:
             for name, finding in bad.items():
                 note(t("{name} is left out: {why}", name=name, why=of(finding.message)))
         elif bad:
             note(t("`oarsman hosts check --leave-out` gives {names} no jobs until they pass", names=", ".join(bad)))
     return 1 if any(finding.level == FAIL for finding in findings) else 0
-
-
-async def _go(
-    diagnosis: Diagnosis, *, network: bool, progress: StatusLine
-) -> tuple[Sequence[Finding], Sequence[Speed]]:
-    from oarsman.engines.hosts.ssh.diagnose import OK
-    from oarsman.engines.hosts.ssh.diagnose.diagnosis import measure
-
-    findings = await diagnosis.run()
-    if not network or diagnosis.networks is None:
-        return findings, []
-    logins = {(found.host, found.other) for found in findings if found.step == "login" and found.level == OK}
-    ends = diagnosis.networks.ends
-    hosts = [host for host in diagnosis.hosts if host.name in ends]
-    progress.show(t("measuring the network"))
-    speeds = await measure(
-        diagnosis.ssh,
-        hosts,
-        {name: end.address for name, end in ends.items()},
-        lambda host, other: (host, other) in logins,
-    )
-    return findings, speeds
 
 
 def _document(

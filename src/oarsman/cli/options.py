@@ -13,7 +13,7 @@ from oarsman import names as words
 from oarsman.cli.session import Session, short
 from oarsman.cli.text import parse_duration, t
 from oarsman.cli.verbs import Common, Decorator, option, remember, together
-from oarsman.errors import NotFoundError, OarsmanError, UsageError
+from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
@@ -164,11 +164,6 @@ hosts = click.argument(
 
 def chosen_hosts(inventory: Inventory, names: Sequence[str]) -> list[SshHost]:
     """The hosts of these names; all of them without any."""
-    for name in names:
-        if inventory.host(name) is None:
-            from difflib import get_close_matches
+    from oarsman.backends.ssh.check import chosen
 
-            near = get_close_matches(name, [host.name for host in inventory.hosts], n=1)
-            hint = t("did you mean {names}?", names=near[0]) if near else t("`oarsman hosts list` shows the hosts")
-            raise NotFoundError(t("there is no host '{name}' in {file}", name=name, file=inventory.file), hint=hint)
-    return [host for host in inventory.hosts if not names or host.name in names]
+    return chosen(inventory, names)

@@ -25,7 +25,7 @@ from oarsman.cli.session import Session, short
 from oarsman.cli.text import note, t
 from oarsman.cli.waiting import StatusLine
 from oarsman.errors import ManifestError, NotFoundError, UsageError
-from oarsman.job.sweep import NOT_SUBMITTED, index_of, text_of
+from oarsman.job.sweep import NOT_SUBMITTED, index_of, text_of, typed, values_of
 from oarsman.manifest import builder
 from oarsman.status.words import ENDED
 from oarsman.text import units
@@ -241,18 +241,6 @@ def _point_row(view: SweepView, point: SweepPoint, took: float | None) -> list[s
 
 
 # -- parameters as people write them -------------------------------------------------------------------
-def typed(text: str) -> Parameter:
-    """A number where the text is exactly how that number is written: 0.10 and 007 stay as they are."""
-    for kind in (int, float):
-        try:
-            value = kind(text)
-        except ValueError:
-            continue
-        if str(value) == text:
-            return value
-    return {"true": True, "false": False}.get(text, text)
-
-
 def grid_of(options: tuple[str, ...]) -> dict[str, list[Parameter]]:
     found: dict[str, list[Parameter]] = {}
     for option in options:
@@ -261,7 +249,7 @@ def grid_of(options: tuple[str, ...]) -> dict[str, list[Parameter]]:
             raise UsageError(t("--grid {option}: write NAME=VALUE,VALUE,...", option=option), hint="--grid lr=0.1,0.01")
         if name in found:
             raise UsageError(t("--grid {option}: this parameter was given before", option=option))
-        found[name] = [typed(value) for value in values.split(",")]
+        found[name] = values_of(values)
     return found
 
 

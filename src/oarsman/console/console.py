@@ -28,6 +28,7 @@ from oarsman.console.security.gate import Caller, Gate
 from oarsman.errors import ForbiddenError, UnauthenticatedError
 from oarsman.portal import in_background
 from oarsman.service import JobService
+from oarsman.service.checks import Checking
 from oarsman.service.job_index import JobIndex
 from oarsman.service.others import Others
 from oarsman.service.progress import ProgressKept
@@ -89,6 +90,7 @@ class OpenBackend:
         self.followers = Followers(jobs)
         self.progress = ProgressKept()
         self.sweeping = Sweeping(at_first=_POINTS_AT_FIRST)
+        self.checking = Checking()
         self.rights = RightsThere(jobs, self._namespaces)
 
     def _namespaces(self) -> list[str]:
@@ -98,10 +100,11 @@ class OpenBackend:
 
     @property
     def busy(self) -> bool:
-        return bool(self.job_index.subscribers or len(self.followers) or self.sweeping.busy)
+        return bool(self.job_index.subscribers or len(self.followers) or self.sweeping.busy or self.checking.busy)
 
     async def close(self) -> None:
         await self.sweeping.close()
+        await self.checking.close()
         await self.job_index.close()
         await self.followers.close()
         await self.jobs.close()
@@ -185,6 +188,7 @@ class Console:
             accounts=bool(self.gate.store.accounts.enabled()),
             progress=backend.progress,
             sweeping=backend.sweeping,
+            checking=backend.checking,
         )
 
     async def look_ahead(self, request: HTTPConnection) -> None:

@@ -82,7 +82,8 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
 
 def front(console: Console) -> ASGIApp:
     """The API and the pages behind one address. Pages answer whatever nobody else does, and must not for the API."""
-    api, others = make_app(console), pages.make_app(console)
+    api = make_app(console)
+    others = pages.make_app(console, api.openapi)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")  # none for the beginning and the end, which only the pages care about

@@ -28,6 +28,7 @@ _LARGEST: Final = 200_000  # characters of a sweep as JSON; Kubernetes takes 256
 _DIGITS: Final = 4
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+_RANGE = re.compile(r"(-?\d{1,15})\.\.(-?\d{1,15})(?:\.\.(\d{1,15}))?")
 _NUMBERS = frozenset(
     {
         *("replicas", "minReplicas", "maxReplicas", "slotsPerWorker", "minAvailable", "priority", "containerPort"),
@@ -114,6 +115,34 @@ def sweep_of(job: Job) -> str:
 def index_of(sweep: str, job_name: str) -> int | None:
     stem, _, number = job_name.rpartition("-")
     return int(number) if stem == sweep and len(number) == _DIGITS and number.isdecimal() else None
+
+
+# -- values as people write them ----------------------------------------------------------------------
+def typed(text: str) -> Parameter:
+    """A number where the text is exactly how that number is written: 0.10 and 007 stay as they are."""
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        if str(value) == text:
+            return value
+    return {"true": True, "false": False}.get(text, text)
+
+
+def values_of(text: str) -> list[Parameter]:
+    """`0.1,0.01` is two values; `1..4` is 1, 2, 3 and 4, and `10..50..20` is 10, 30 and 50."""
+    return [value for word in text.split(",") for value in _range(word) or [typed(word)]]
+
+
+def _range(word: str) -> list[Parameter]:
+    """Empty: it is none."""
+    found = _RANGE.fullmatch(word)
+    if found is None:
+        return []
+    first, last, step = int(found[1]), int(found[2]), max(1, int(found[3] or 1))
+    sign = 1 if first <= last else -1
+    return list(range(first, last + sign, sign * step)[: MOST_POINTS + 1])
 
 
 # -- what can be wrong with it ------------------------------------------------------------------------

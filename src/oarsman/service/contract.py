@@ -194,6 +194,44 @@ class Service(Protocol):
     async def queue(self) -> Sequence[models.QueueEntry]:
         """The jobs that wait, in order, each with the reason."""
 
+    @operation("POST", "/doctor", "examinePlace", tag="place", title="Examine the Place")
+    async def doctor(self) -> Sequence[models.DoctorFindingView]:
+        """What is there to run jobs with, what is missing, and what would help. For admins. Changes nothing."""
+
+    @operation(
+        "POST",
+        "/hosts/check",
+        "checkHosts",
+        tag="place",
+        status=202,
+        noted="check hosts",
+        about="{wanted.named}",
+    )
+    async def check_hosts(self, wanted: models.HostsCheckWanted) -> models.HostsCheckView:
+        """Check SSH hosts and every way between two of them, which goes on after the answer. For admins."""
+
+    @operation("GET", "/hosts/check", "getHostsCheck", tag="place")
+    async def hosts_check(self) -> models.HostsCheckView:
+        """How far the newest check is, and what it found. For admins."""
+
+    @operation("POST", "/hosts/trust/plan", "planTrust", tag="place")
+    async def plan_trust(self, wanted: models.TrustWanted) -> models.TrustView:
+        """What would be changed so that all hosts can log in to each other, or to undo it. Changes nothing.
+
+        For the owner of the server's machine. Hosts that want a password are only named.
+        """
+
+    @operation(
+        "POST",
+        "/hosts/trust",
+        "trustHosts",
+        tag="place",
+        noted="trust hosts",
+        about="{answer.inventory}, undo: {wanted.undo}",
+    )
+    async def trust_hosts(self, wanted: models.TrustOrder) -> models.TrustView:
+        """Do what the plan with that mark said, and try every login. For the owner of the server's machine."""
+
     # -- environments --------------------------------------------------------------------------------
     @operation("GET", "/environments", "listEnvironments")
     async def environments(self) -> Sequence[models.EnvironmentView]:
@@ -249,6 +287,10 @@ class Service(Protocol):
     )
     async def create_sweep(self, wanted: models.SweepSpec) -> models.SweepView:
         """Begin a sweep; the same one again goes on with it. Nothing is submitted if any of its points is wrong."""
+
+    @operation("POST", "/sweeps/preview", "previewSweep")
+    async def preview_sweep(self, wanted: models.SweepSpec) -> models.SweepPreview:
+        """How many points a sweep would have and the first of them, or its mistakes by field. Changes nothing."""
 
     @operation("POST", "/sweeps/{namespace}/{name}/stop", "stopSweep", noted="stop sweep")
     async def stop_sweep(self, key: SweepKey) -> models.SweepView:

@@ -17,12 +17,13 @@ class Action(Enum):
     SEE = Text("see")  # a job, its log, events and usage
     CREATE = Text("create jobs")  # which runs commands on the machine
     CHANGE = Text("change")  # scale, suspend, resume, stop, rerun, delete
+    EXAMINE = Text("examine the place")  # which runs programs there, and logs in to hosts
     TOKENS = Text("manage tokens")  # make, list and revoke them
     ADMINISTER = Text("administer")  # accounts and the audit log
 
 
 _ALWAYS = frozenset(Action)
-_JOBS = frozenset({Action.LOOK, Action.SEE, Action.CREATE, Action.CHANGE})
+_JOBS = frozenset({Action.LOOK, Action.SEE, Action.CREATE, Action.CHANGE, Action.EXAMINE})
 _OF_ANYBODY = {
     Role.VIEWER: frozenset({Action.LOOK, Action.SEE}),
     Role.USER: frozenset({Action.LOOK}),

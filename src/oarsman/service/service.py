@@ -24,6 +24,7 @@ from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
 from oarsman.manifest.convert import Conversion
 from oarsman.service import documents, listing, models, preview, views
+from oarsman.service.checks import Checking, CheckService
 from oarsman.service.documents import for_another_run
 from oarsman.service.environments import EnvironmentService
 from oarsman.service.job_index import JobIndex, Rows, RowsRead, if_there
@@ -44,7 +45,7 @@ T = TypeVar("T")
 _LATELY = timedelta(days=1)
 
 
-class JobService(OutputService, EnvironmentService, SweepService):
+class JobService(OutputService, EnvironmentService, SweepService, CheckService):
     """`job index`: where rows come from; without one, the backend is asked each time.
 
     `environment` and `folder` are what jobs get that mention none, at places that use this machine's. `others`: what
@@ -65,6 +66,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         progress: ProgressKept | None = None,
         sweeping: Sweeping | None = None,
+        checking: Checking | None = None,
     ) -> None:
         self.identity = identity
         self._asks, self._trusts = may(identity, Action.CREATE), may(identity, Action.ADMINISTER)
@@ -80,6 +82,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         self._now = now
         self._progress = progress
         self._sweeping = sweeping or Sweeping()
+        self._checking = checking or Checking()
         self._read: RowsRead | None = None
 
     # -- who may what --------------------------------------------------------------------------------
@@ -363,7 +366,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
             environment = self._surroundings()
         except UserError as error:  # the caller's jobs cannot be run here
             return models.PreviewView(problems=[models.ProblemView(field="", message=error.message, hint=error.hint)])
-        return await preview.preview(
+        found = await preview.preview(
             self._jobs,
             wanted,
             environment=environment,
@@ -371,6 +374,18 @@ class JobService(OutputService, EnvironmentService, SweepService):
             owner=self._viewer.name if self._viewer is not None else None,
             asks=self._asks,
         )
+        if found.document is None or wanted.replace or not self._asks:
+            return found
+        taken = await self.taken(self._key_of(found.document))
+        return found if taken is None else models.PreviewView(problems=[taken])
+
+    async def taken(self, key: str) -> models.ProblemView | None:
+        """What keeps a new job from that name, as `create` would say it."""
+        require(self.identity, Action.CREATE)
+        if await if_there(self._jobs.get(key)) is None:
+            return None
+        said = Text("there is a job {key} already", key=key)
+        return models.ProblemView(field="metadata.name", message=said, hint=Text("give this one another name"))
 
     async def plan(self, wanted: models.Create) -> models.PlanView:
         """With the variables of this machine and what is installed there: for those whose jobs get them."""

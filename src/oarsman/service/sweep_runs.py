@@ -65,6 +65,11 @@ class SweepRunner:
         Raises ConflictError where another sweep has that name.
         """
         template, wanted, points = await asyncio.to_thread(checked, wanted, self._jobs.home)
+        await self.is_there(wanted)
+        return Drive(self._jobs, wanted, template, points, await self.records(wanted.key), handing)
+
+    async def is_there(self, wanted: Sweep) -> bool:
+        """This very one. Raises ConflictError where another has its name."""
         first = await if_there(self._jobs.get(wanted.job_key(0)))
         there = spec_of(first) if first is not None else wanted
         if there is None or not there.same_as(wanted):
@@ -73,7 +78,7 @@ class SweepRunner:
                 field="name",
                 hint=Text("give this one another name, or delete the other"),
             )
-        return Drive(self._jobs, wanted, template, points, await self.records(wanted.key), handing)
+        return first is not None
 
     async def resume(self, key: str, handing: Handing) -> Drive:
         """Raises NotFoundError where there is no such sweep, ConflictError where nobody knows what it was."""
@@ -316,15 +321,16 @@ def read_template(sweep: Sweep, home: str) -> tuple[Mapping[str, Any], Sweep]:
     return template, sweep
 
 
-def checked(wanted: Sweep, home: str) -> tuple[Mapping[str, Any], Sweep, Sequence[Parameters]]:
-    """The template, the sweep in its namespace and its points, each of which becomes a valid job."""
+def checked(wanted: Sweep, home: str, most: int | None = None) -> tuple[Mapping[str, Any], Sweep, Sequence[Parameters]]:
+    """The template, the sweep in its namespace and its points, each of which (or the first `most`) becomes a valid
+    job."""
     check(wanted)
     template, wanted = read_template(wanted, home)
     points = wanted.all_points()
     if len(points) * len(wanted.manifest) > _MOST_READ:
         wrong = Text("{count} points of a manifest of that length are too many", count=len(points))
         raise UsageError(wrong, field="manifest", hint=Text("a shorter manifest, or fewer points"))
-    for index, parameters in enumerate(points):
+    for index, parameters in enumerate(points[:most]):
         check_point(document_of(wanted, template, index, parameters), index, parameters)
     return template, wanted, points
 

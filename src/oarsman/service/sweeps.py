@@ -18,10 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 from oarsman import names
 from oarsman.backends.base import Backend, JobRecord
-from oarsman.errors import ConflictError, NotFoundError, OarsmanError, RetryableError
+from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanError, RetryableError, UserError
 from oarsman.job.sweep import NOT_SUBMITTED, Parameters, Sweep, index_of, pattern_of
 from oarsman.service.job_index import IndexEntry, JobIndex, Rows, if_there
-from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
+from oarsman.service.models import (
+    Identity,
+    JobSummary,
+    ProblemView,
+    SweepPoint,
+    SweepPreview,
+    SweepSpec,
+    SweepView,
+)
+from oarsman.service.preview import apart
 from oarsman.service.rights import Action, may, require
 from oarsman.status.words import ENDED, STOPPED
 from oarsman.text.secrets import hidden
@@ -35,6 +44,7 @@ log = logging.getLogger("oarsman.sweeps")
 _AGAIN_AFTER_SECONDS = 5.0
 _LAST_WORDS_SECONDS = 10.0
 _MOST_KNOWN = 1_000
+_LOOKED_AT = 5  # points of a sweep that is not begun yet
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a text that begins so is run by spreadsheets
 _FACTS = ("state", "metric", "duration_seconds", "attempts", "started", "ended", "cause", "job")
 
@@ -206,6 +216,21 @@ class SweepService:
             metric=sweep.metric,
             points=[await point(index) for index in range(len(parameters))] if points else (),
         )
+
+    async def preview_sweep(self, wanted: SweepSpec) -> SweepPreview:
+        """Of many points only the first are looked at: the others are when it is begun."""
+        require(self.identity, Action.CREATE)
+        from oarsman.service.sweep_runs import checked
+
+        try:
+            _, sweep, points = await apart(checked, sweep_of_spec(wanted), self._jobs.home, _LOOKED_AT)
+            resumes = await self._runner.is_there(sweep)
+        except ManifestError as error:
+            return SweepPreview(problems=[ProblemView.of(problem) for problem in error.problems])
+        except UserError as error:
+            found = ProblemView(field=error.field or "", message=error.message, hint=error.hint)
+            return SweepPreview(problems=[found])
+        return SweepPreview(total=len(points), parameters=sweep.parameters, points=points[:_LOOKED_AT], resumes=resumes)
 
     # -- changing ------------------------------------------------------------------------------------
     async def create_sweep(self, wanted: SweepSpec) -> SweepView:

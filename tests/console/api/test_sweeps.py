@@ -34,6 +34,43 @@ def ask(tmp_path: Path) -> Iterator[Asking]:
         yield found
 
 
+def test_a_sweep_that_is_not_begun_says_how_many_points_it_has_and_the_first(ask: Asking) -> None:
+    wanted = {**SPEC, "grid": {"slots": [2, 3, 4], "lr": [1, 2, 3, 4]}}
+    found = ask("POST", "/sweeps/preview", json=wanted).json()
+    assert (found["total"], found["parameters"], found["problems"]) == (12, ["slots", "lr"], [])
+    assert found["points"] == [{"slots": 2, "lr": n} for n in (1, 2, 3, 4)] + [{"slots": 3, "lr": 1}]
+    assert ask.jobs.records() == []
+    made(ask)
+    assert ask("POST", "/sweeps/preview", json=SPEC).json()["resumes"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"grid": {"2": [1]}}, "grid"),
+        ({"grid": {"slots": []}}, "grid"),
+        ({"metric": "loss: ("}, "metric"),
+        ({"metric": "loss"}, "metric"),
+        ({"grid": {"lr": [1]}}, "slotsPerWorker"),
+        ({"grid": {"slots": ["many"]}}, "spec.slotsPerWorker"),
+    ],
+)
+def test_what_is_wrong_with_a_sweep_is_told_with_its_field_before_it_is_begun(
+    ask: Asking, wrong: dict[str, Any], field: str
+) -> None:
+    found = ask("POST", "/sweeps/preview", json={**SPEC, **wrong}).json()
+    assert [problem["field"] for problem in found["problems"]] == [field]
+    assert found["total"] == 0
+
+
+def test_the_name_of_another_sweep_is_told_before_one_is_begun(ask: Asking) -> None:
+    made(ask)
+    found = ask("POST", "/sweeps/preview", json={**SPEC, "grid": {"slots": [7]}}).json()
+    assert [(one["field"], one["message"]) for one in found["problems"]] == [
+        ("name", "there is another sweep default/s already")
+    ]
+
+
 def made(ask: Asking, **given: Any) -> dict[str, Any]:
     answer = ask("POST", "/sweeps", json={**SPEC, **given})
     assert answer.status_code == 201, answer.text

@@ -169,7 +169,7 @@ def test_whoever_opened_a_page_is_kept_up_to_date(server: Served, store: Console
 
     async def run() -> None:
         async with connected(server, person.page, person.shows, transport) as connection:
-            await connection.hears("document.documentElement.lang")
+            await connection.hears("oarsman-theme")
         assert not await is_refused(server, person.opens("/people"), person.shows, transport)
 
     asyncio.run(run())
@@ -217,7 +217,7 @@ def test_nothing_is_done_on_a_page_through_the_connection_of_another(
             connected(server, admin.page, admin.shows, transport) as watched,
             connected(server, viewer.page, viewer.shows, transport) as forging,
         ):
-            await watched.hears("document.documentElement.lang")
+            await watched.hears("oarsman-theme")
             await forging.client.call("event", admin.press_of_a_button, timeout=PATIENCE)
             for event, said in (
                 ("javascript_response", {"request_id": "1", "result": "x"}),
@@ -259,7 +259,7 @@ def test_a_page_ends_with_the_session(server: Served, store: ConsoleStore, trans
             connected(server, person.page, shown, transport) as connection,
             connected(server, other.page, other.shows, transport) as others,
         ):
-            await connection.hears("document.documentElement.lang")
+            await connection.hears("oarsman-theme")
             await asyncio.to_thread(ENDS[what], person, store)
             async with asyncio.timeout(PATIENCE):
                 await connection.ended.wait()
@@ -278,7 +278,7 @@ def test_the_login_page_needs_no_session_and_only_our_own_pages(server: Served, 
     async def run() -> None:
         assert await is_refused(server, asked_by(page), {}, transport, origin="http://evil.example")
         async with connected(server, asked_by(page), {}, transport) as connection:
-            await connection.hears("document.documentElement.lang")
+            await connection.hears("oarsman-theme")
 
     asyncio.run(run())
 

@@ -6,9 +6,10 @@ import asyncio
 from typing import Final
 
 from oarsman import names
+from oarsman.backends.base import DoctorFinding
 from oarsman.backends.kube import lookups, usage
 from oarsman.backends.kube.backend import KubeBackend
-from oarsman.backends.local.doctor import MISSING, OK, WARN, DoctorFinding
+from oarsman.backends.local.doctor import MISSING, OK, WARN
 from oarsman.engines.kube.client import ApiError, Forbidden, Kube, Unauthorized, resources
 from oarsman.text.sentence import Text, all_of
 

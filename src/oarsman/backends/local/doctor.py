@@ -5,29 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from oarsman.backends.base import DoctorFinding
 from oarsman.backends.ssh.backend import SshBackend
 from oarsman.engines.hosts.core import cgroups, installed_mpi
 from oarsman.engines.hosts.core.job_spec import Separation
 from oarsman.engines.hosts.core.linux import probe
 from oarsman.engines.hosts.local import capacity
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
+from oarsman.engines.hosts.ssh.trouble import without_name
 from oarsman.errors import OarsmanError
 from oarsman.plan.capacity.placement import Machine
 from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text
 
 OK, WARN, MISSING = "ok", "warn", "missing"
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorFinding:
-    subject: str
-    level: str
-    message: str
-    advice: str | None = None
-    blocking: bool = False
 
 
 def examine() -> list[DoctorFinding]:
@@ -38,7 +30,7 @@ async def examine_ssh_hosts(given: str | None) -> list[DoctorFinding]:
     """What is needed to run jobs on SSH hosts: a client here, hosts that answer, an MPI on them."""
     path = shutil.which("ssh")
     if path is None:
-        return [DoctorFinding("ssh", MISSING, Text("not installed"), "install openssh-client", blocking=True)]
+        return [DoctorFinding("ssh", MISSING, Text("not installed"), Text("install openssh-client"), blocking=True)]
     client, backend = DoctorFinding("ssh", OK, path), SshBackend(given)
     try:
         await backend.check()
@@ -50,13 +42,15 @@ async def examine_ssh_hosts(given: str | None) -> list[DoctorFinding]:
     level = OK if usable == len(hosts) else WARN if usable else MISSING
     told = Text("{usable} of {hosts} can be used", usable=usable, hosts=len(hosts))
     advice = None if level == OK else Text("`oarsman hosts check` looks closer")
-    return [client, DoctorFinding("hosts", level, f"{backend.inventory}: {told}", advice, True), *hosts, _state()]
+    there = Text("{file}: {usable}", file=backend.inventory, usable=told)
+    return [client, DoctorFinding("hosts", level, there, advice, True), *hosts, _state()]
 
 
 def _ssh_host(machine: Machine, inventory_facts: InventoryFacts) -> DoctorFinding:
     facts, trouble = inventory_facts.facts.get(machine.name), inventory_facts.troubles.get(machine.name)
     if machine.left_out or facts is None:
-        why, advice = machine.left_out.removeprefix(f"{machine.name}: "), trouble.hint if trouble else ""
+        why, advice = machine.left_out, trouble.hint if trouble else ""
+        why = without_name(why) if why.startswith(f"{machine.name}: ") else why
         return DoctorFinding(machine.name, WARN, why, advice or None)
     mpis = [str(mpi.found) for mpi in facts.mpis if mpi.found]
     if not mpis:

@@ -15,6 +15,7 @@ from oarsman.backends.base import Fit, HostRecord, Preview
 from oarsman.backends.stored import StoredBackend
 from oarsman.control.host_state import known_inventories
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
+from oarsman.engines.hosts.ssh.inventory import Inventory
 from oarsman.engines.hosts.ssh.inventory_file import find, load
 from oarsman.job.job import Job
 from oarsman.plan.capacity.amounts import Capacity
@@ -43,6 +44,11 @@ class SshBackend(StoredBackend):
     @in_thread
     def check(self) -> None:
         load(self.inventory)
+
+    @in_thread
+    def read(self) -> tuple[Inventory, Paths]:
+        """The inventory as it is now, and where it is kept what its hosts said."""
+        return load(self.inventory), self._paths
 
     def _wanted(self, job: Job) -> Job:
         """With the hosts it is for."""

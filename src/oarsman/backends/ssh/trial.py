@@ -20,12 +20,13 @@ from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, OK, SKIPPED, Finding
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.errors import OarsmanError
 from oarsman.manifest.builder import JobSettings, Shape, document
+from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text
 
 _SECONDS = 120.0
 
 
-async def mpirun_or_job(diagnosis: Diagnosis) -> Finding:
+async def mpirun_or_job(diagnosis: Diagnosis, paths: Paths | None = None) -> Finding:
     """mpirun as a person would type it; where hosts do not trust each other, through a job."""
     plain = await plain_mpirun(diagnosis)
     if plain.level != SKIPPED or not diagnosis.passed:
@@ -34,16 +35,16 @@ async def mpirun_or_job(diagnosis: Diagnosis) -> Finding:
         hostnames = [
             own.facts.hostname for host in diagnosis.passed if (own := diagnosis.seen[host.name]).facts is not None
         ]
-        return await _by_job(diagnosis.passed, hostnames, diagnosis.ssh.config)
+        return await _by_job(diagnosis.passed, hostnames, diagnosis.ssh.config, paths)
     except (OarsmanError, OSError, TimeoutError) as error:
         return _finding(FAIL, Text("a job over all hosts failed: {why}", why=error))
 
 
-async def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config: str) -> Finding:
+async def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config: str, paths: Paths | None) -> Finding:
     with tempfile.TemporaryDirectory(prefix="oarsman-check-") as folder:
         inventory = Path(folder) / "hosts.yaml"
         inventory.write_text(json.dumps(_inventory(hosts, ssh_config)))
-        jobs = SshBackend(str(inventory))
+        jobs = SshBackend(str(inventory), paths)
         key = (await jobs.submit(_job(len(hosts)), environment=dict(os.environ), folder=Path(folder))).job.key
         try:
             async with aclosing(jobs.watch(key, timeout=_SECONDS)) as records:

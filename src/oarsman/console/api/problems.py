@@ -22,6 +22,7 @@ from oarsman.manifest.problems import dotted
 from oarsman.manifest.source import MAX_PROBLEMS
 from oarsman.service import views
 from oarsman.service.models import ProblemDetails, ProblemView
+from oarsman.text.catalogue import N_
 
 log = logging.getLogger("oarsman.console")
 MEDIA_TYPE = "application/problem+json"
@@ -123,18 +124,18 @@ def install(app: FastAPI) -> None:
 
 
 _MEANINGS = {
-    400: "What was asked for makes no sense",
-    401: "Nobody is logged in, or the token is not known",
-    403: "Not allowed for this role",
-    404: "There is no such job, or it is not yours to see",
-    409: "The job is not in a state that allows this, or the name is taken",
-    413: "More than 1 MiB was sent",
-    422: "What was sent is not valid; `errors` has every mistake with its field, line and column",
-    429: "Too many attempts; Retry-After says how long to wait",
-    500: "A fault of the server",
-    501: "This engine cannot do that",
-    502: "The cluster said no, or could not be reached",
-    503: "Not at the moment; trying again may help",
+    400: N_("What was asked for makes no sense"),
+    401: N_("Nobody is logged in, or the token is not known"),
+    403: N_("Not allowed for this role"),
+    404: N_("There is no such job, or it is not yours to see"),
+    409: N_("The job is not in a state that allows this, or the name is taken"),
+    413: N_("More than 1 MiB was sent"),
+    422: N_("What was sent is not valid; `errors` has every mistake with its field, line and column"),
+    429: N_("Too many attempts; Retry-After says how long to wait"),
+    500: N_("A fault of the server"),
+    501: N_("This engine cannot do that"),
+    502: N_("The cluster said no, or could not be reached"),
+    503: N_("Not at the moment; trying again may help"),
 }
 _SCHEMA = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
 ALWAYS = (400, 401, 403, 422, 500, 501, 502, 503)

@@ -23,6 +23,7 @@ from oarsman.service.contract import Namespace, operations
 from oarsman.service.models import JobQuery, LogFilter, ProblemDetails
 from oarsman.service.models.base import few
 from oarsman.service.operations import ONE_OF, Arguments, Operation
+from oarsman.text.catalogue import N_
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
 
@@ -234,12 +235,14 @@ async def get_results(
     return Response(sweeps.csv_text(view), media_type="text/csv", headers=headers)
 
 
-_ABOUT = """\
-Create, watch and understand MPI jobs on every engine.
-
-Programs send an API token as `Authorization: Bearer TOKEN`; browsers have a session cookie, and send `X-Oarsman: 1`
-with everything that changes something. Names are camelCase, times RFC 3339 in UTC. Every error is a ProblemDetails.
-"""
+_ABOUT = (
+    N_("Create, watch and understand MPI jobs on every engine."),
+    N_(
+        "Programs send an API token as `Authorization: Bearer TOKEN`; browsers have a session cookie, and send "
+        "`X-Oarsman: 1` with everything that changes something. Names are camelCase, times RFC 3339 in UTC. "
+        "Every error is a ProblemDetails."
+    ),
+)
 _SECURITY = {
     "token": {"type": "http", "scheme": "bearer", "description": "An API token, or on Kubernetes your own token."},
     "session": {"type": "apiKey", "in": "cookie", "name": "oarsman", "description": "Its name ends with the port."},
@@ -250,7 +253,7 @@ _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
 
 def described(app: FastAPI) -> dict[str, Any]:
     routes = [route for route in app.routes if not isinstance(route, APIRoute) or route.include_in_schema]
-    found = get_openapi(title="Oarsman", version=__version__, description=_ABOUT, routes=routes)
+    found = get_openapi(title="Oarsman", version=__version__, description="\n\n".join(_ABOUT), routes=routes)
     components = found.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     for name in _FRAMEWORKS_OWN:

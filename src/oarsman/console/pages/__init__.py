@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -10,20 +11,26 @@ if TYPE_CHECKING:
     from oarsman.console.console import Console
 
 
-def make_app(console: Console) -> ASGIApp:
-    """Once per process: NiceGUI keeps its pages in one place. Imported late, because it takes a second."""
+def make_app(console: Console, description: Callable[[], Mapping[str, Any]]) -> ASGIApp:
+    """Once per process: NiceGUI keeps its pages in one place. Imported late, because it takes a second.
+
+    `description`: of the API."""
     from fastapi import FastAPI
     from nicegui import ui
 
     from oarsman.console.pages import (
         account,
+        checks,
         create,
+        docs,
         environments,
         hosts,
         job,
         jobs,
         live,
         messages,
+        missing,
+        new_sweep,
         overview,
         page,
         sweeps,
@@ -33,6 +40,8 @@ def make_app(console: Console) -> ASGIApp:
     app = FastAPI(openapi_url=None)
     connections = live.LiveConnections(console.gate)
     account.register_login(console)
+    missing.register_missing(console, connections)
+    docs.register_docs(console, connections, description)
     for kind in (
         account.AccountPage,
         account.PeoplePage,
@@ -41,9 +50,11 @@ def make_app(console: Console) -> ASGIApp:
         job.JobPage,
         create.CreatePage,
         sweeps.SweepsPage,
+        new_sweep.NewSweepPage,
         sweeps.SweepPage,
         environments.EnvironmentsPage,
         hosts.HostsPage,
+        checks.ChecksPage,
     ):
         page.register(console, connections, kind)
     ui.run_with(

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from oarsman.console.api import accounts as actions
 from oarsman.console.console import Console
 from oarsman.console.pages.page import Page, bare, spoken
-from oarsman.console.parts import widgets
+from oarsman.console.parts import mistakes, widgets, words
 from oarsman.console.parts.widgets import (
     MOMENT,
     TIME,
@@ -33,7 +33,17 @@ from oarsman.console.parts.widgets import (
     sure,
 )
 from oarsman.console.parts.words import Words
-from oarsman.service.models import Account, AccountChange, AccountRole, MadeToken, NewAccount, NewToken, Role, Token
+from oarsman.service.models import (
+    Account,
+    AccountChange,
+    AccountRole,
+    AuditEntry,
+    MadeToken,
+    NewAccount,
+    NewToken,
+    Role,
+    Token,
+)
 from oarsman.service.rights import Action, may
 from oarsman.text.catalogue import N_
 
@@ -46,11 +56,10 @@ _OLDER = (
 
 
 def _login(say: Words, address: str, *fields: tuple[str, str]) -> None:
-    """`fields`: what each is called, and its attributes; the last one is sent with Enter."""
+    """`fields`: what each is called, and its attributes."""
     log_in = f"() => oarsman.logIn('{address}', {at_the_door(say)})"
     for title, attributes in fields:
-        last = ui.input(title).props(f"{attributes} outlined dense")
-    last.on("keydown.enter", js_handler=log_in)
+        ui.input(title).props(f"{attributes} outlined dense").on("keydown.enter", js_handler=log_in)
     ui.label("").classes("oarsman-login-trouble text-negative").props('role="alert"')
     ui.button(say("Log in")).props("unelevated no-caps").on("click", js_handler=log_in)
 
@@ -114,13 +123,14 @@ class AccountPage(Page):
     def _password(self) -> None:
         with ui.column().classes("oarsman-card w-full oarsman-password"):
             heading(self.say("Password"))
+            change = f"() => oarsman.changePassword({at_the_door(self.say)})"
             with ui.row().classes("items-center"):
                 for name, label, fill in (
                     ("current", self.say("Current password"), "current-password"),
                     ("new", self.say("New password"), "new-password"),
                 ):
-                    ui.input(label).props(f'name={name} type=password autocomplete="{fill}" outlined dense')
-                change = f"() => oarsman.changePassword({at_the_door(self.say)})"
+                    field = ui.input(label).props(f'name={name} type=password autocomplete="{fill}" outlined dense')
+                    field.on("keydown.enter", js_handler=change)
                 ui.button(self.say("Change")).props("outline no-caps").on("click", js_handler=change)
             said = ui.label("").classes("oarsman-password-said").props("role=alert")
             said.props["data-done"] = self.say("Changed. Other sessions of yours have ended.")
@@ -129,6 +139,7 @@ class AccountPage(Page):
         with ui.column().classes("oarsman-card w-full items-stretch"):
             with ui.row().classes("items-center w-full"):
                 heading(self.say("API tokens"))
+                ui.link(self.say("REST API"), "/docs").classes("oarsman-link")
                 ui.space()
                 purpose = ui.input(self.say("What it is for")).props("outlined dense autocomplete=off")
                 days = ui.number(self.say("Days it lasts"), min=1, max=3650, precision=0)
@@ -144,6 +155,8 @@ class AccountPage(Page):
                             await self._show_secret(made)
                     await self._refresh()
 
+                for field in (purpose, days):
+                    field.on("keydown.enter", make)
                 ui.button(self.say("New token"), icon="add", on_click=make).props("outline no-caps")
             self.place = ui.column().classes("w-full items-stretch")
         await self._refresh()
@@ -171,7 +184,12 @@ class AccountPage(Page):
         with ui.dialog().props("persistent") as dialog, ui.card().classes("oarsman-wide-dialog"):
             ui.label(self.say("The token is shown this once. Keep it in a safe place."))
             ui.label(made.secret).classes("oarsman-lines oarsman-secret")
-            ui.button(self.say("Close"), on_click=dialog.close).props("flat no-caps")
+            with ui.row().classes("items-center"):
+                ui.button(self.say("Close"), on_click=dialog.close).props("flat no-caps")
+                copied = ui.label("").props("role=status").classes("oarsman-note")
+                copied.props["data-done"] = self.say("Copied")
+                copy = ui.button(self.say("Copy"), icon="content_copy").props("unelevated no-caps")
+                copy.on("click", js_handler=f"() => oarsman.copy('.oarsman-secret', '#{copied.html_id}')")
         await answered(dialog)
 
 
@@ -262,7 +280,8 @@ class PeoplePage(Page):
                 try:
                     wanted = NewAccount(name=name.value, role=_ROLES[role.value], password=password.value)
                 except ValidationError as error:
-                    said.set_text("; ".join(f"{self.say(str(e['loc'][0]))}: {e['msg']}" for e in error.errors()))
+                    called = (("name", self.say("Name")), ("password", self.say("Password")))
+                    said.set_text(mistakes.in_one_line(self.say, error, called))
                     return
                 if await self._do(lambda: actions.add_account(wanted, self.caller, self.gate)):
                     dialog.submit(True)
@@ -282,8 +301,13 @@ class PeoplePage(Page):
         first = len(self.entries.rows)
         self.entries.add_rows(
             [
-                {**one.model_dump(mode="json"), "time": milliseconds(one.time), "id": first + position}
+                {**self._told(one), "time": milliseconds(one.time), "id": first + position}
                 for position, one in enumerate(found.items)
             ]
         )
         self.older.set_visibility(found.next is not None)
+
+    def _told(self, one: AuditEntry) -> dict[str, Any]:
+        """In the reader's language, as far as it is said in words of ours."""
+        told = {"what": self.say(one.what), "about": self.say(one.about) if one.about in words.ABOUT else one.about}
+        return {**one.model_dump(mode="json"), **told, "outcome": words.outcome(self.say, one.outcome)}

@@ -7,6 +7,7 @@ from nicegui import ui
 from pydantic import ValidationError
 
 from oarsman.console.pages.page import Page
+from oarsman.console.parts import mistakes
 from oarsman.console.parts.widgets import (
     Part,
     answered,
@@ -139,7 +140,13 @@ class EnvironmentsPage(Page):
         at_hand = self.say("the one at hand")
         with self.firm, ui.dialog().props("persistent") as dialog, ui.card().classes("oarsman-wide-dialog"):
             heading(spec.name or self.say("New environment"))
-            name = ui.input(self.say("Name"), value=spec.name).props(_FIELD)
+
+            def wrong_name(typed: str) -> str | None:
+                taken = one is None and any(typed == other.spec.name for other in self.found)
+                make.set_enabled(not taken)
+                return self.say("there is an environment {name} already", name=typed) if taken else None
+
+            name = ui.input(self.say("Name"), value=spec.name, validation=wrong_name).props(_FIELD)
             name.props["hint"] = self.say("lower-case letters, digits and '-'; starts with a letter")
             name.set_enabled(one is None)
             description = ui.input(self.say("Description"), value=spec.description).props(_FIELD)
@@ -171,7 +178,8 @@ class EnvironmentsPage(Page):
                     )
                     await self.context.ask(self.service.put_environment, wanted)
                 except ValidationError as error:
-                    wrong.set_text("; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors()))
+                    called = (("name", self.say("Name")), ("description", self.say("Description")))
+                    wrong.set_text(mistakes.in_one_line(self.say, error, called))
                 except OarsmanError as error:
                     await self.context.note("build environment", name.value, error.code)
                     wrong.set_text(self.say.refusal(error))
@@ -179,7 +187,7 @@ class EnvironmentsPage(Page):
                     await self.context.note("build environment", name.value)
                     dialog.submit(True)
 
-            submit_or_cancel(self.say, dialog, self.say("Build"), build).props("icon=build")
+            make = submit_or_cancel(self.say, dialog, self.say("Build"), build).props("icon=build")
         with self.firm:
             if await answered(dialog):
                 await self.refresh()

@@ -33,6 +33,7 @@ from oarsman.console.parts.words import Words
 from oarsman.errors import OarsmanError
 from oarsman.service import views
 from oarsman.service.models import AmountsView, FindingView, HostView, QueueEntry, Role
+from oarsman.service.rights import Action, may
 from oarsman.text import units
 from oarsman.text.catalogue import N_
 
@@ -46,7 +47,9 @@ class HostsPage(Page):
 
     async def show(self, _: Request) -> None:
         self.cards: dict[str, _HostCard] = {}
-        page_head(self.say(self.title))
+        with page_head(self.say(self.title)):
+            if may(self.service.identity, Action.EXAMINE):
+                ui.button(self.say("Checks"), icon="troubleshoot").props("outline no-caps href=/checks")
         heading(self.say("Hosts"))
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.alarm = HostAlarm(self.say)

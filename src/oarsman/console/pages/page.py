@@ -6,6 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import quote
@@ -181,19 +182,24 @@ def register(console: Console, connections: LiveConnections, kind: type[Page]) -
     @ui.page(kind.path, response_timeout=_BUILT_WITHIN_SECONDS)
     async def shown(request: Request) -> RedirectResponse | None:
         try:
-            caller = await asyncio.to_thread(console.gate.caller, request)  # it may wait for the file
-            namespace = request.path_params.get("namespace")
-            client = ui.context.client
-            connections.belongs(client, caller)
-            context = PageContext.of(console, caller, say=spoken(request), client=client, namespace=namespace)
+            context = await entered(console, connections, request)
         except UnauthenticatedError:
             query = f"?{request.url.query}" if kind.with_query and request.url.query else ""
             back = quote(f"{request.scope['path']}{query}", safe="/")
             return RedirectResponse("/login" + (f"?to={back}" if back != "/" else ""))
         name = context.say(kind.title) if kind.title else request.path_params["name"]
-        with _frame(context, kind.path.partition("/{")[0], name):
+        with framed(context, kind.path.partition("/{")[0], name):
             await kind(context).show(request)
         return None
+
+
+async def entered(console: Console, connections: LiveConnections, request: Request) -> PageContext:
+    """Who looks at the page that is just being made. Raises UnauthenticatedError for nobody."""
+    caller = await asyncio.to_thread(console.gate.caller, request)  # it may wait for the file
+    client = ui.context.client
+    connections.belongs(client, caller)
+    namespace = request.path_params.get("namespace")
+    return PageContext.of(console, caller, say=spoken(request), client=client, namespace=namespace)
 
 
 def key_of(request: Request) -> str:
@@ -202,7 +208,7 @@ def key_of(request: Request) -> str:
 
 
 @contextmanager
-def _frame(context: PageContext, place: str, title: str) -> Iterator[None]:
+def framed(context: PageContext, place: str, title: str) -> Iterator[None]:
     say = context.say
     _basics(say, title)
     with ui.header().classes("oarsman-header items-center"):
@@ -231,6 +237,19 @@ def _frame(context: PageContext, place: str, title: str) -> Iterator[None]:
 
 
 @contextmanager
+def outside(say: Words, title: str) -> Iterator[None]:
+    """For what everybody may read, in or not."""
+    _basics(say, title)
+    with ui.header().classes("oarsman-header items-center"):
+        ui.link("Oarsman", "/").classes("oarsman-brand")
+        ui.space()
+        _theme(say)
+        _language(say)
+    with ui.column().classes("oarsman-page"):
+        yield
+
+
+@contextmanager
 def bare(say: Words, title: str) -> Iterator[None]:
     """For those who are not in yet."""
     _basics(say, title)
@@ -242,11 +261,13 @@ def bare(say: Words, title: str) -> Iterator[None]:
 
 
 def _basics(say: Words, title: str) -> None:
+    client = ui.context.client
+    client.page = copy(client.page)  # which is everybody's: here it is in the reader's language
+    client.page.language = "zh-CN" if say.language == "zh" else "en-US"
     ui.page_title(f"{title} · Oarsman")
     ui.colors(primary=widgets.PRIMARY)
     ui.add_css(widgets.CSS)
     ui.add_head_html(f"<script>{widgets.SCRIPT}</script>")
-    ui.run_javascript(f"document.documentElement.lang = '{'zh-CN' if say.language == 'zh' else 'en'}'")
 
 
 def _language(say: Words) -> None:

@@ -90,7 +90,7 @@ def row(say: Words, view: SweepView, point: SweepPoint) -> dict[str, Any]:
         "icon": icon,
         "colour": colour,
         "metric": point.metric,
-        "duration": words.duration(point.started, point.ended) if point.ended is not None else "",
+        "duration": words.duration(say, point.started, point.ended) if point.ended is not None else "",
         "cause": " · ".join(part for part in words.error_first(say, point.cause) if part),
     }
 
@@ -147,7 +147,9 @@ class SweepsPage(Page):
 
     async def show(self, _: Request) -> None:
         about = self.say("One manifest, many sets of parameters: each point is a job of its own.")
-        page_head(self.say(self.title), about)
+        with page_head(self.say(self.title), about):
+            if self.context.may_change:
+                ui.button(self.say("New sweep"), icon="add").props("unelevated no-caps href=/sweeps/new")
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.list = Part(ui.column().classes("w-full items-stretch"), self._draw)
         await self.refresh()

@@ -71,19 +71,19 @@ class Mark(NamedTuple):
     took: str  # from the last step that was reached to this one
 
 
-def marks(steps: Sequence[Step]) -> Iterator[Mark]:
+def marks(say: Words, steps: Sequence[Step]) -> Iterator[Mark]:
     reached = {step.name: step.time for step in steps}
     before: datetime | None = None
     for name in STEPS:
         time = reached.get(name)
-        yield Mark(name, time, words.duration(before, time) if before is not None and time is not None else "")
+        yield Mark(name, time, words.duration(say, before, time) if before is not None and time is not None else "")
         before = time or before
 
 
 def timeline(say: Words, steps: Sequence[Step], *, ending: str = "is-reached") -> None:
     """`ending`: the class of the last step's colour, which tells how it ended."""
     with ui.element("ol").classes("oarsman-card oarsman-steps").props(f'aria-label="{say("Timeline")}"'):
-        for mark in marks(steps):
+        for mark in marks(say, steps):
             colour = ending if mark.name == _LAST else "is-reached"
             with ui.element("li").classes("oarsman-step " + (colour if mark.time is not None else "is-ahead")):
                 ui.label(mark.took or "\u00a0").classes("oarsman-step-took")

@@ -185,7 +185,7 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         "owner": one.owner,
         "created": milliseconds(one.created),
         "since": milliseconds(one.started) if counts and one.started is not None else None,
-        "duration": words.duration(one.started, one.ended) if one.ended is not None else "",
+        "duration": words.duration(say, one.started, one.ended) if one.ended is not None else "",
     }
 
 

@@ -85,6 +85,15 @@ window.oarsman = (() => {
             input.click();
         },
 
+        // A browser gives pages without TLS no clipboard; what is selected can be copied everywhere.
+        async copy(place, said) {
+            const text = document.querySelector(place);
+            getSelection().selectAllChildren(text);
+            await (navigator.clipboard ? navigator.clipboard.writeText(text.textContent.trim()) : document.execCommand('copy'));
+            const told = document.querySelector(said);
+            told.textContent = told.dataset.done;
+        },
+
         // The next question, not the top of the page, is what a keyboard wants after "Next".
         focusFirstField() {
             setTimeout(() => {

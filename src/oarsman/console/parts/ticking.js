@@ -5,13 +5,13 @@ const TWICE_A_SECOND = 500;
 const MINUTE = 60;
 
 // The units are those that the server writes durations with: [from so many seconds on, unit, size of its parts, unit].
-function told(seconds, units) {
+function told(seconds, units, words) {
   for (const [size, unit, part, smaller] of units) {
     if (seconds < size) continue;
     const rest = Math.floor((seconds % size) / part);
-    return `${Math.floor(seconds / size)}${unit}` + (rest ? `${rest}${smaller}` : "");
+    return `${Math.floor(seconds / size)}${words[unit]}` + (rest ? `${rest}${words[smaller]}` : "");
   }
-  return `${seconds}s`;
+  return `${seconds}${words.s}`;
 }
 
 export default {
@@ -27,8 +27,9 @@ export default {
     tick() {
       const left = (moment) => (Number(moment) - Date.now() - this.ahead) / 1000;
       const past = (moment) => Math.max(0, Math.floor(-left(moment)));
-      this.fill("since", (moment) => told(past(moment), this.units));
-      this.fill("until", (moment) => (left(moment) > 0 ? told(Math.ceil(left(moment)), this.units) : this.words.now));
+      const counted = (seconds) => told(seconds, this.units, this.words).trim();
+      this.fill("since", (moment) => counted(past(moment)));
+      this.fill("until", (moment) => (left(moment) > 0 ? counted(Math.ceil(left(moment))) : this.words.now));
       this.fill("ago", (moment) => this.ago(past(moment)));
     },
     fill(kind, written) {
@@ -41,7 +42,7 @@ export default {
     ago(seconds) {
       if (seconds < MINUTE) return this.words.new;
       const [size, unit] = this.units.find(([size]) => seconds >= size);
-      return this.words.ago.replace("{time}", `${Math.floor(seconds / size)}${unit}`);
+      return this.words.ago.replace("{time}", `${Math.floor(seconds / size)}${this.words[unit]}`.trim());
     },
   },
 };

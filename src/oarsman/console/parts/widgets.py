@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import resources
@@ -12,7 +12,9 @@ from urllib.parse import quote, urlencode
 
 from nicegui import ui
 from nicegui.element import Element
+from nicegui.elements.mixins.validation_element import ValidationElement
 
+from oarsman.console.parts import words
 from oarsman.console.parts.words import LOST_HOSTS, Words
 from oarsman.console.security import accounts, gate, throttle
 from oarsman.service.models import HostView
@@ -188,23 +190,57 @@ class HostAlarm(Part):
 
 
 async def answered(dialog: ui.dialog) -> Any:
-    """What was chosen. A dialog is called by its first words. It is gone afterwards, unless the reader left the page
-    and all of it went first."""
-    dialog.props["aria-label"] = next((text for text in map(_words_of, dialog.descendants()) if text), "")
-    try:
-        return await dialog
-    finally:
-        if not (dialog.is_deleted or dialog.client.is_deleted):
-            dialog.delete()
+    """What was chosen. A dialog is called by its first words. The keyboard begins in the first field, and returns to
+    what opened the dialog: the browser does that after hiding it, so only then it goes."""
+    inside = list(dialog.descendants())
+    dialog.props["aria-label"] = next((text for text in map(_words_of, inside) if text), "")
+    fields = [
+        one for one in inside if isinstance(one, ValidationElement) and one.visible and not one.props.get("disable")
+    ]
+    for one in (fields or [one for one in inside if isinstance(one, ui.button)][-1:])[:1]:
+        one.props("autofocus")
+    dialog.on("hide", dialog.delete)
+    return await dialog
+
+
+# In a field of one line. What chooses among words of an input method, or in a list of choices, is no answer.
+_ENTER = """(event) => {
+    const field = event.target;
+    if (field.tagName === 'INPUT' && field.role !== 'combobox' && !event.isComposing && !event.repeat) emit();
+}"""
 
 
 def submit_or_cancel(
-    say: Words, dialog: ui.dialog, word: str, submit: Callable[[], Any] | None = None, *, grave: bool = False
+    say: Words,
+    dialog: ui.dialog,
+    word: str,
+    submit: Callable[[], Any] | None = None,
+    *,
+    grave: bool = False,
+    otherwise: Callable[[], object] = lambda: None,
 ) -> ui.button:
-    """The last row of a dialog; `submit` is for one that does something before it closes."""
+    """The last row of a dialog; `submit` is for one that does something before it closes, `otherwise` draws what else
+    can be done. Enter in a field does what the last button does."""
+    busy = False
+
+    async def accept() -> None:
+        nonlocal busy
+        if busy or not made.enabled:
+            return
+        busy = True
+        try:
+            if submit is None:
+                dialog.submit(True)
+            elif isinstance(done := submit(), Awaitable):
+                await done
+        finally:
+            busy = False
+
     with ui.row():
         ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
-        made = ui.button(word, on_click=submit or (lambda: dialog.submit(True)))
+        otherwise()
+        made = ui.button(word, on_click=accept)
+    dialog.on("keydown.enter", accept, js_handler=_ENTER)
     return made.props("unelevated no-caps" + (" color=negative" if grave else ""))
 
 
@@ -280,9 +316,10 @@ class Ticking(Element, component="ticking.js"):
 
     def __init__(self, say: Words) -> None:
         super().__init__()
-        self._props["words"] = {"now": say("now"), "new": say("just now"), "ago": say("{time} ago")}
         self._props["now"] = milliseconds(datetime.now(UTC))
         self._props["units"] = units.UNITS
+        told = {"now": say("now"), "new": say("just now"), "ago": say("{time} ago")}
+        self._props["words"] = {**words.duration_units(say), **told}
 
 
 def milliseconds(moment: datetime) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from oarsman.errors import OarsmanError
@@ -20,6 +22,25 @@ OUTCOMES = (N_("Succeeded"), N_("Failed"), N_("Suspended"), N_("NotStarted"))
 ROLES = (N_("viewer"), N_("user"), N_("admin"), N_("cluster"))
 HOST_STATES = (N_("ready"), N_("left out"), N_("lost"), N_("unready"), N_("cordoned"), N_("pressed"))
 LOST_HOSTS = ("lost", "unready")  # nobody wants these states
+# What the audit log says was done, and what came of it where it was refused: there it is in English for everybody
+DEEDS = (
+    *(N_("submit"), N_("delete"), N_("scale"), N_("suspend"), N_("resume"), N_("stop"), N_("rerun"), N_("clone")),
+    *(N_("build environment"), N_("delete environment")),
+    *(N_("begin sweep"), N_("stop sweep"), N_("resume sweep"), N_("delete sweep")),
+    *(N_("check hosts"), N_("trust hosts")),
+    *(N_("add account"), N_("change account"), N_("remove account"), N_("change password")),
+    *(N_("make token"), N_("revoke token"), N_("make link")),
+    *(N_("login"), N_("logout")),
+)
+ABOUT = (N_("by link"), N_("with a token of the cluster"))
+REFUSALS = (
+    *(N_("refused"), N_("forbidden"), N_("unauthenticated"), N_("throttled"), N_("access")),
+    *(N_("invalid-manifest"), N_("usage"), N_("user-error"), N_("not-found"), N_("conflict"), N_("unsupported")),
+    *(N_("retryable"), N_("cluster"), N_("supervisor"), N_("store"), N_("internal"), N_("error")),
+)
+# The units of durations
+UNITS = (N_("d"), N_("h"), N_("m"), N_("s"))
+_UNIT = re.compile(r"(?<=\d)[dhms]")
 
 
 class Words(Translator):
@@ -36,7 +57,7 @@ class Words(Translator):
         return "en" if self.language == "zh" else "zh"
 
 
-def outcome(job: JobView, attempt: AttemptView) -> str:
+def outcome_of(job: JobView, attempt: AttemptView) -> str:
     """For other programs an attempt that somebody stopped has failed; it did what people wanted."""
     if job.summary.state == STOPPED and attempt == job.attempts[-1]:
         return STOPPED
@@ -81,5 +102,16 @@ def amounts(say: Words, one: AmountsView, engine: str = "") -> str:
     return " · ".join(parts)
 
 
-def duration(since: datetime | None, until: datetime | None) -> str:
-    return units.took(since, until, datetime.now(UTC))
+def duration(say: Words, since: datetime | None, until: datetime | None) -> str:
+    told = duration_units(say)
+    return _UNIT.sub(lambda unit: told[unit[0]], units.took(since, until, datetime.now(UTC))).strip()
+
+
+def duration_units(say: Words) -> Mapping[str, str]:
+    """A Chinese word stands apart from a number."""
+    return {unit: f" {say(unit)} " if say.language == "zh" else unit for unit in UNITS}
+
+
+def outcome(say: Words, one: str) -> str:
+    """Of what the audit log tells."""
+    return say("Succeeded") if one == "ok" else say(one)

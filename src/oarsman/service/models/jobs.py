@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 from oarsman.engines.contract import UsageSample
 from oarsman.job import state
 from oarsman.service.models.base import Label, Name, Sentence, Value, derived, few
+from oarsman.service.models.place import ProblemView
 
 
 class JobSummary(Value):
@@ -135,7 +136,7 @@ ALL_JOBS = JobQuery.model_construct()  # does not build the model
 class Create(Value):
     """A job to run: YAML text or a document, one of the two."""
 
-    manifest: Annotated[str | None, Field(max_length=1 << 18)] = None
+    manifest: Annotated[str | None, Field(max_length=1 << 18, examples=["kind: MPIJob ..."])] = None
     document: Mapping[str, Any] | None = None
     folder: str | None = None  # where it runs, on engines that use the server's machine
     environment: Annotated[Mapping[str, str], few(10_000, str)] = Field(default_factory=dict)
@@ -261,6 +262,16 @@ class SweepSpec(Value):
     metric: Annotated[str | None, Field(max_length=500)] = None  # a regular expression; its first group is the number
     retries: Annotated[int, Field(ge=0, le=100)] = 0
     at_once: Annotated[int | None, Field(ge=1, le=10_000)] = None  # None: as many as fit
+
+
+class SweepPreview(Value):
+    """Of a sweep that was not begun; with problems, nothing else is filled in."""
+
+    problems: Sequence[ProblemView] = ()
+    total: int = 0  # points
+    parameters: Sequence[str] = ()  # their names, in order
+    points: Sequence[Mapping[str, Parameter]] = ()  # the first few
+    resumes: bool = False  # whether there is this very sweep already, which would go on
 
 
 class SweepPoint(Value):

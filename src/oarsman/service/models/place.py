@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from oarsman.backends.base import HostFinding
+from oarsman.backends.base import DoctorFinding, HostFinding
 from oarsman.job.environment import BuildLog
-from oarsman.service.models.base import Label, Sentence, Value, derived
+from oarsman.service.models.base import Label, Sentence, Value, derived, few
 
 
 class ProblemView(Value):
@@ -103,7 +103,10 @@ if TYPE_CHECKING:  # the fields are where they are described
     class FindingView(HostFinding, Value): ...
 
     class BuildLogView(BuildLog, Value): ...
+
+    class DoctorFindingView(DoctorFinding, Value): ...
 else:
+    DoctorFindingView = derived("DoctorFindingView", DoctorFinding, {}, module=__name__)
     FindingView = derived("FindingView", HostFinding, {}, module=__name__)
     BuildLogView = derived("BuildLogView", BuildLog, {}, module=__name__)
 
@@ -167,6 +170,98 @@ class EnvironmentView(Value):
     packages: Sequence[str] = ()  # "numpy==2.1.0", when it is ready
     size_bytes: int | None = None
     used_by: Sequence[str] = ()  # keys of jobs that have not ended
+
+
+class CheckFinding(Value):
+    """One step of a check, of one host or of the way to another."""
+
+    host: str  # empty: of all of them together
+    other: str = ""  # the host at the far end
+    step: str
+    level: Literal["ok", "warn", "fail", "skipped"]
+    message: Sentence
+    hint: Sentence = ""
+
+
+class SpeedView(Value):
+    host: str
+    other: str
+    latency: float | None = None  # seconds there and back
+    bandwidth: float | None = None  # bytes per second
+    why: Sentence = ""  # what could not be measured, and why
+
+
+class HostsCheckWanted(Value):
+    hosts: Annotated[Sequence[Annotated[str, Field(max_length=253)]], few(10_000, str)] = ()  # none: all
+    leave_out: bool = False  # hosts that fail get no jobs, until a later check finds them well
+    network: bool = False  # measure latency and bandwidth, too
+
+    @property
+    def named(self) -> str:
+        return ", ".join(self.hosts)[:500] or "all"
+
+
+class HostsCheckView(Value):
+    """The newest check since the server was started."""
+
+    state: Literal["never", "running", "ended", "failed"] = "never"
+    stage: Literal["", "hosts", "ways", "real run", "network"] = ""  # while it runs
+    trouble: Sentence = ""  # why it failed
+    started: datetime | None = None
+    ended: datetime | None = None
+    findings: Sequence[CheckFinding] = ()
+    speeds: Sequence[SpeedView] = ()
+    unfit: Sequence[str] = ()  # hosts that failed
+    left_out: Sequence[str] = ()  # those of them that get no jobs
+
+
+class TrustWanted(Value):
+    undo: bool = False
+
+
+class TrustOrder(Value):
+    undo: bool = False
+    seen: Annotated[str, Field(max_length=64)]  # of the plan that was looked at
+
+
+class TrustChangeView(Value):
+    host: str  # empty: the server's machine
+    file: str
+    action: Literal["make", "delete", "add", "replace", "remove"]
+    count: int  # lines, or hosts
+
+
+class HostKeyView(Value):
+    host: str
+    kind: str
+    fingerprint: str
+
+
+class HostTroubleView(Value):
+    host: str
+    message: Sentence
+    hint: Sentence = ""
+
+
+class LoginView(Value):
+    host: str  # empty: the server's machine
+    other: str
+    works: bool
+    why: Sentence = ""
+
+
+class TrustView(Value):
+    """What lets all hosts log in to each other, before it is done; `done` and `logins` say what came of it."""
+
+    seen: str  # hand it back to have this done
+    inventory: str
+    new_host_keys: Sequence[HostKeyView] = ()  # which nobody knew on the server's machine
+    changes: Sequence[TrustChangeView] = ()
+    refused: Sequence[HostTroubleView] = ()
+    left_out: Sequence[HostTroubleView] = ()
+    need_password: Sequence[str] = ()  # these hosts are for `oarsman hosts trust` in a terminal
+    done: Sequence[TrustChangeView] = ()
+    logins: Sequence[LoginView] = ()
 
 
 class Role(str, Enum):

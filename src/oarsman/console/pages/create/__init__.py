@@ -166,7 +166,8 @@ class CreatePage(Page):
 
     def _review(self) -> None:
         self.review = ui.column().classes("w-full items-stretch")
-        ui.checkbox(self.say("Take the place of an ended job of the same name")).bind_value_to(self, "replace")
+        replace = ui.checkbox(self.say("Take the place of an ended job of the same name"))
+        replace.bind_value_to(self, "replace").on_value_change(self._look_soon)
 
     def _form_changed(self, field: str, value: Any) -> str | None:
         complaint = self.draft.change(field, value)

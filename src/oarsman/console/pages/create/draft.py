@@ -5,7 +5,7 @@ It starts from a template, an earlier job or a file.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -76,16 +76,17 @@ async def like(service: JobService, key: str, name: str | None = None) -> str:
     """The manifest of an earlier job, under that name or one that is free."""
     document = for_another_run(documents((await service.job(key)).manifest, key)[0])
     metadata = document["metadata"]
-    metadata["name"] = name or await anext(_free(service, key, copies(metadata["name"])))
+    metadata["name"] = name or await free_name(service, key)
     return to_yaml([document])
 
 
-async def _free(service: JobService, key: str, copies: Iterable[str]) -> AsyncIterator[str]:
-    for name in copies:
-        try:
-            await service.job(f"{key.partition('/')[0]}/{name}")
-        except NotFoundError:
-            yield name
+async def free_name(service: JobService, key: str) -> str:
+    """For a copy of that job; nothing where there are too many."""
+    namespace, _, name = key.partition("/")
+    for copy in copies(name):
+        if await service.taken(f"{namespace}/{copy}") is None:
+            return copy
+    return ""
 
 
 async def show(context: PageContext, begin_with: Callable[[str], None]) -> None:

@@ -66,10 +66,10 @@ class SummaryTab(Tab):
         yield self.say("Limits"), self.say.of(self.job.limits)
 
     def _attempt(self, attempt: AttemptView) -> None:
-        badge(self.say, words.outcome(self.job, attempt))
+        badge(self.say, words.outcome_of(self.job, attempt))
         if attempt.started is not None:
             moment(attempt.started).classes("oarsman-note")
-        note(words.duration(attempt.started, attempt.ended))
+        note(words.duration(self.say, attempt.started, attempt.ended))
         if attempt.workers is not None:
             note(self.say("{count} workers", count=attempt.workers))
         if attempt.cause is not None:

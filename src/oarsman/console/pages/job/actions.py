@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 
+from oarsman.console.pages.create.draft import free_name
 from oarsman.console.pages.page import PageContext, PagePart
 from oarsman.console.parts.widgets import answered, submit_or_cancel
 from oarsman.errors import ManifestError
@@ -76,7 +77,7 @@ class Actions(PagePart):
         name = self.job.summary.name
         with ui.dialog() as dialog, ui.card():
             ui.label(self.say("Type the name of the job to delete it with its logs: {name}", name=name))
-            typed = ui.input(self.say("Name")).props("outlined dense autofocus")
+            typed = ui.input(self.say("Name")).props("outlined dense")
             delete = submit_or_cancel(self.say, dialog, self.say("Delete"), grave=True)
             delete.bind_enabled_from(typed, "value", lambda value: value == name)
         if await answered(dialog) and await self.context.attempt("delete", self.key, self.service.delete, self.key):
@@ -91,7 +92,7 @@ class Actions(PagePart):
         with ui.dialog() as dialog, ui.card():
             now = self.job.summary.workers
             number = ui.number(self.say("Number of workers"), value=now, min=1, max=100_000, precision=0)
-            number.props("outlined dense autofocus").classes("w-full")
+            number.props("outlined dense").classes("w-full")
             ui.label(self._what_scaling_does()).classes("oarsman-note oarsman-explained")
             submit_or_cancel(self.say, dialog, self.say("Scale"), scale).bind_enabled_from(number, "value", bool)
         await answered(dialog)
@@ -114,24 +115,33 @@ class Actions(PagePart):
             for made in await self.context.attempt("clone", about, self.service.clone, self.key, wanted):
                 dialog.submit(made)
 
+        async def wrong(typed: str | None) -> str | None:
+            found = await self._wrong_name(typed)
+            if typed == name.value:
+                run.set_enabled(found is None)
+            return found
+
         def edit() -> None:
             asked = {"from": self.key, **({"name": name.value} if name.value else {})}
             ui.navigate.to(f"/create?{urlencode(asked, safe='/')}")
 
+        free = await self.context.ask(free_name, self.service, self.key)
         with ui.dialog() as dialog, ui.card():
-            copy = f"{self.job.summary.name[:200]}-copy"
-            name = ui.input(self.say("New name"), value=copy, validation=self._wrong_name)
-            name.props("outlined dense autofocus").classes("w-full")
-            with ui.row().classes("items-center"):
-                ui.button(self.say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
+            name = ui.input(self.say("New name"), value=free, validation=wrong)
+            name.props("outlined dense").classes("w-full")
+
+            def edit_first() -> None:
                 ui.button(self.say("Edit before it runs"), on_click=edit).props("outline no-caps")
-                run = ui.button(self.say("Run"), on_click=clone).props("unelevated no-caps")
-                run.bind_enabled_from(name, "value", lambda typed: self._wrong_name(typed) is None)
+
+            run = submit_or_cancel(self.say, dialog, self.say("Run"), clone, otherwise=edit_first)
         if made := await answered(dialog):
             ui.navigate.to(f"/jobs/{made.summary.key}")
 
-    def _wrong_name(self, typed: str | None) -> str | None:
+    async def _wrong_name(self, typed: str | None) -> str | None:
         """None: it can be a name; nothing at all lets the server choose one."""
-        if not typed or re.fullmatch(_NAME, typed):
+        if not typed:
             return None
-        return self.say("Small letters, digits, - and . between them.")
+        if not re.fullmatch(_NAME, typed):
+            return self.say("Small letters, digits, - and . between them.")
+        taken = await self.context.ask(self.service.taken, f"{self.key.partition('/')[0]}/{typed}")
+        return self.say.of(taken.message) if taken is not None else None

@@ -68,7 +68,7 @@ class Head(PagePart):
         if one.started is not None and one.state not in (*ENDED, "Suspended"):
             ticking("since", one.started).classes("oarsman-note")
         else:
-            note(words.duration(one.started, one.ended) if one.ended is not None else "")
+            note(words.duration(self.say, one.started, one.ended) if one.ended is not None else "")
 
     # -- what it is and how far ----------------------------------------------------------------------
     def _facts(self) -> Iterator[str]:

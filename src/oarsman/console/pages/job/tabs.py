@@ -218,7 +218,7 @@ class Log(Tab):
         self.attempt.set_visibility(len(self.job.attempts) > 1)
         attempts = {0: self.say("Newest")}
         for one in self.job.attempts:
-            attempts[one.number] = f"{one.number} · {self.say(words.outcome(self.job, one))}"
+            attempts[one.number] = f"{one.number} · {self.say(words.outcome_of(self.job, one))}"
         if attempts != self.attempt.options:
             chosen = self.wanted["attempt"]
             self.attempt.set_options(attempts, value=chosen if chosen in attempts else 0)
