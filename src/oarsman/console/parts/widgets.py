@@ -196,7 +196,8 @@ CARDS_IF_NARROW = ':grid="Quasar.Screen.width < 700"'
 # A row where there is no room for one: its first column, and below it what else is known.
 _CARD = """
 <div class="col-12 oarsman-row-card">
-  <div class="oarsman-h3">{{ props.cols[0].value }}</div>
+  <a v-if="props.row.href" class="oarsman-link" :href="props.row.href">{{ props.cols[0].value }}</a>
+  <div v-else class="oarsman-h3">{{ props.cols[0].value }}</div>
   <div class="oarsman-row-facts">
     <span v-for="col in props.cols.slice(1).filter((col) => col.value !== '' && col.value != null)" :key="col.name">{{
       col.label }}: {{ col.value }}</span>
