@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 from oarsman.store.environments import Contents
@@ -24,6 +25,9 @@ def test_what_a_build_left_goes_however_deep_it_is(tmp_path: Path) -> None:
     """Else nobody could make or delete an environment any more: each time all that is not used is removed."""
     contents = Contents(tmp_path / "contents")
     contents.folder.mkdir()
-    make_deep(contents.folder)
-    contents.remove()
-    assert not contents.folder.exists()
+    try:
+        make_deep(contents.folder)
+        contents.remove()
+        assert not contents.folder.exists()
+    finally:  # pytest cannot remove it, and would end with an error ever after
+        subprocess.run(["rm", "-rf", contents.folder], check=True)

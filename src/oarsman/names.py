@@ -71,6 +71,8 @@ ANNOTATION_STOP: Final = "oarsman.dev/stop-requested"
 ANNOTATION_SUBMITTED_BY: Final = "oarsman.dev/submitted-by"
 # On the launcher and its pods: the attempt they belong to, counted from 1.
 ANNOTATION_ATTEMPT: Final = "oarsman.dev/attempt"
+# Which run of a job of that name it is, counted from 1; none: the first.
+ANNOTATION_RUN: Final = "oarsman.dev/run"
 # "true" has mpirun mark every line with the rank that wrote it.
 ANNOTATION_TAG_OUTPUT: Final = "oarsman.dev/tag-output"
 # On a pod: a fingerprint of the template it was made from.
@@ -99,6 +101,7 @@ ENV_UMASK: Final = "OARSMAN_UMASK"  # of the user who submitted, kept with the e
 ENV_INPUT: Final = "OARSMAN_STDIN"  # likewise: the socket at which its standard input is given out
 ENV_LIMITS: Final = "OARSMAN_LIMITS"  # likewise: of resources, niceness, processors
 ENV_CONFINED: Final = "OARSMAN_CONFINED"  # likewise: what a job of somebody else than the machine's owner is kept to
+ENV_RUNS_KEPT: Final = "OARSMAN_RUNS_KEPT"  # how many earlier runs of a job are kept
 ENV_HOST: Final = "OARSMAN_HOST"  # name of the host the process runs on
 
 # -- Paths that manifests refer to ------------------------------------------------------------------

@@ -36,7 +36,7 @@ PAGES = {
     overview.OverviewPage.path: ("/",),
     jobs.JobsPage.path: ("/jobs", "/jobs?search=nothing-has-this-name"),
     job.JobPage.path: (
-        *(f"{JOB}?tab={tab}" for tab in ("Summary", "Ranks", "Logs", "Usage", "Metrics", "Events", "YAML")),
+        *(f"{JOB}?tab={tab}" for tab in ("Summary", "Runs", "Ranks", "Logs", "Usage", "Metrics", "Events", "YAML")),
         "/jobs/default/resting",
         "/jobs/default/there-is-none",
     ),

@@ -166,6 +166,35 @@ def test_each_attempt_has_its_log_and_the_manifest_is_shown_as_given_and_complet
     assert kept.value.suggested_filename == "retried.completed.yaml"
 
 
+def test_a_job_that_is_run_again_keeps_its_earlier_run_and_shows_it(
+    server: Served, opened: Opened, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    program = f"if test -e {ran}; then echo said later; else touch {ran}; echo said first; exit 3; fi"
+    oarsman(server, "run", "-n", "1", *LITTLE, "--name", "twice", "--", "sh", "-c", program, code=3)
+    page = opened("/jobs/default/twice")
+    act(page, "Run again")
+    expect(page.get_by_role("dialog")).to_contain_text("What it wrote stays as an earlier run.")
+    act(page.get_by_role("dialog"), "Run again")
+    expect(page.get_by_role("log")).to_contain_text("said later")
+    expect(page.get_by_text("Run 2", exact=True)).to_be_visible()
+    page.get_by_role("tab", name="Runs").click()
+    first = page.get_by_role("row").filter(has_text="exited with code 3")
+    expect(page.get_by_role("row").filter(has_text="Succeeded")).to_be_visible()
+    first.get_by_role("link", name="1").click()
+    expect(page).to_have_url(re.compile(r"/jobs/default/twice\?run=1"))
+    expect(page.get_by_role("log")).to_contain_text("said first")
+    expect(page.get_by_role("log")).not_to_contain_text("said later")
+    expect(page.locator(".oarsman-cause")).to_contain_text("exited with code 3")
+    expect(page.get_by_role("button", name="Run again")).to_have_count(0)  # an earlier run is only looked at
+    expect(page.get_by_role("link", name="Download")).to_have_attribute("href", re.compile(r"/log/download\?run=1$"))
+    page.get_by_role("tab", name="Events").click()
+    expect(page.get_by_role("row").filter(has_text="Failed").first).to_be_visible()
+    expect(page).to_have_url(re.compile(r"\?run=1&tab=Events$"))
+    page.get_by_role("link", name="To the newest run").click()
+    expect(page.get_by_role("log")).to_contain_text("said later")
+
+
 def test_a_thousand_ranks_are_one_stop_of_the_tab_key(server: Served, opened: Opened, tmp_path: Path) -> None:
     submit(
         server,

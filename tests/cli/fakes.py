@@ -169,7 +169,12 @@ class FakeJobs:
         return self.records[key]
 
     async def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
-        return [r for r in self.records.values() if namespace in (None, r.job.namespace)]
+        found = [record for key, record in self.records.items() if "#" not in key]
+        return [record for record in found if namespace in (None, record.job.namespace)]
+
+    async def runs(self, key: str) -> Sequence[JobRecord]:
+        earlier = [record for known, record in self.records.items() if known.startswith(f"{key}#")]
+        return [await self.get(key), *reversed(earlier)]
 
     async def _act(self, *call: Any) -> JobRecord:
         self.calls.append(call)

@@ -386,3 +386,41 @@ def test_waiting_in_vain_ends_with_124(jobs: FakeJobs) -> None:
 def test_a_job_that_does_not_exist_is_deleted_but_nothing_else(jobs: FakeJobs) -> None:
     assert oarsman(jobs, "wait", "pi", "--for", "deleted").exit_code == 0
     assert oarsman(jobs, "wait", "pi", "--for", "finished").exit_code == 4
+
+
+# -- runs ---------------------------------------------------------------------------------------------------
+def two_runs(jobs: FakeJobs) -> None:
+    jobs.records["default/pi#1"] = jobs.add("pi", FAILED, run=1)
+    jobs.add("pi", SUCCEEDED, run=2)
+    jobs.add("tau", RUNNING)
+
+
+def test_the_history_of_a_job_has_its_runs_the_newest_first_and_why_they_failed(jobs: FakeJobs) -> None:
+    two_runs(jobs)
+    lines = oarsman(jobs, "history", "pi").stdout.splitlines()
+    assert lines[0].split() == ["NAME", "RUN", "STATE", "SUBMITTED", "DURATION", "MESSAGE"]
+    assert [line.split()[:3] for line in lines[1:]] == [["pi", "2", "Succeeded"], ["pi", "1", "Failed"]]
+    assert "exited with code" in lines[2]
+
+
+def test_without_a_name_the_history_is_that_of_every_job(jobs: FakeJobs) -> None:
+    two_runs(jobs)
+    data = json.loads(oarsman(jobs, "history", "-o", "json").stdout)
+    found = [(one["name"], one["run"], one["state"]) for one in data if one["namespace"] == "default"]
+    assert sorted(found) == [("pi", 1, "Failed"), ("pi", 2, "Succeeded"), ("tau", 1, "Running")]
+
+
+@pytest.mark.parametrize("verb", ["logs", "describe"])
+def test_an_earlier_run_is_shown_by_its_number(jobs: FakeJobs, verb: str) -> None:
+    two_runs(jobs)
+    assert oarsman(jobs, verb, "pi", "--run", "1").exit_code == 0
+    missing = oarsman(jobs, verb, "pi", "--run", "7")
+    assert (missing.exit_code, "pi#7" in missing.stderr) == (4, True)
+    assert oarsman(jobs, verb, "pi", "--run", "0").exit_code == 2
+
+
+def test_a_page_of_an_earlier_run_says_which_it_is_and_why_it_failed(jobs: FakeJobs) -> None:
+    two_runs(jobs)
+    first, newest = (oarsman(jobs, "describe", "pi", *words).stdout for words in (("--run", "1"), ()))
+    assert ("Failed" in first, "Failed" in newest) == (True, False)
+    assert "Run:        2" in newest

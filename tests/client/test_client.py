@@ -396,6 +396,8 @@ def test_a_job_is_changed_through_its_handle(client: Client, service: MemoryServ
     with pytest.raises(ConflictError, match="has ended"):
         job.stop()
     assert job.rerun().state == "Pending"
+    assert [(run.run, run.state) for run in job.runs()] == [(2, "Pending"), (1, "Stopped")]
+    assert job.run(1).summary.state == "Stopped"
     job.delete()
     with pytest.raises(NotFoundError):
         job.refresh()

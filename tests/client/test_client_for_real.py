@@ -84,7 +84,13 @@ def test_a_failing_rank_is_named_and_its_clone_succeeds(client: Client) -> None:
     assert caught.value.exit_status == 3
     fixed = client.job("bad").clone("good", command=["true"])
     assert fixed.wait().state == "Succeeded"
-    assert client.job("bad").rerun().wait(check=False).state == "Failed"
+    again = client.job("bad").rerun().wait(check=False)
+    assert again.state == "Failed"
+    earlier = again.runs()[1]
+    assert (earlier.run, earlier.state) == (1, "Failed")
+    for run in (None, 1):
+        assert "no such file" in {line.text for line in again.logs(stream="err", run=run)}
+    assert {event.reason for event in again.events(run=1)} >= {"MPIJobCreated", "MPIJobFailed"}
 
 
 def test_a_running_job_is_followed_stopped_and_waited_for(client: Client) -> None:

@@ -288,10 +288,10 @@ def test_an_untrusted_certificate_is_said_to_be_one() -> None:
 
 def test_names_become_paths_and_nothing_else() -> None:
     job = operations()["job"]
-    assert job.request({"key": "a b/c?d"}).path == "/jobs/a%20b/c%3Fd"
+    assert job.request({"key": "a b/c?d", "run": None}).path == "/jobs/a%20b/c%3Fd"
     for key in ("", "a", "a/", "/b", "a/b/c", "../x", "x/.."):
         with pytest.raises(errors.UsageError, match="not the key of a job"):
-            job.request({"key": key})
+            job.request({"key": key, "run": None})
 
 
 def test_a_remote_service_has_every_method_of_the_contract_and_every_method_is_an_operation() -> None:

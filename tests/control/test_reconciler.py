@@ -46,6 +46,7 @@ class PlayedEngine:
         self.asked: list[Action] = []
         self.adopted: list[Assignment] = []
         self.forgotten: list[str] = []
+        self.kept: list[str] = []  # of those, the runs whose logs stay
         self.at_once = self.most_at_once = 0
 
     async def start(self, notify: Callable[[str], None]) -> None: ...
@@ -66,8 +67,10 @@ class PlayedEngine:
         if self.trouble is not None:
             raise self.trouble
 
-    async def forget(self, uid: str) -> None:
+    async def forget(self, uid: str, *, keeps_log: bool = False) -> None:
         self.forgotten.append(uid)
+        if keeps_log:
+            self.kept.append(uid)
 
     async def close(self) -> None: ...
 
@@ -85,7 +88,8 @@ class World:
         queue = WorkQueue()
         machine = Machine(name="", capacity=Capacity(cpu=Decimal(400), memory=Decimal(1 << 40)))
         self.admission = on_this_machine(machine, queue.add)
-        records = StoreRecords(self.store, now=lambda: self.now)
+        self.queue = queue
+        records = StoreRecords(self.store, queue.add, now=lambda: self.now)
         self.reconciler = Reconciler(records, EngineSite(self.engine, self.admission), queue, now=lambda: self.now)
 
     def submit(
@@ -366,6 +370,36 @@ def test_a_job_whose_time_is_over_is_removed_and_the_engine_asked_for_nothing_el
 def test_what_is_left_of_a_job_without_a_record_is_removed(world: World) -> None:
     world.turn("left")
     assert world.engine.forgotten == ["left"]
+
+
+def test_of_a_job_that_was_run_again_the_log_stays_until_the_job_goes(world: World) -> None:
+    world.submit()
+    world.became(a_status(true=(names.SUCCEEDED,)), finished=True)
+    stored = world.stored
+    same = {name: getattr(stored, name) for name in ("namespace", "name", "engine", "owner", "folder", "document")}
+    world.store.replace(keeping=1, uid="next", environment={}, now=NOW, **same)
+    world.turn()
+    assert (world.engine.forgotten, world.engine.kept) == (["u"], ["u"])
+    world.store.write_status("next", to_wire(a_status(true=(names.SUCCEEDED,))), finished=True, now=NOW)
+    world.store.request_delete("default/pi")
+    world.turn("next")
+    assert len(world.queue) == 1  # the earlier run, whose turn has come
+    world.turn()
+    assert (world.engine.forgotten, world.engine.kept) == (["u", "next", "u"], ["u"])
+
+
+def test_a_job_that_gives_way_while_its_time_ends_keeps_its_log(world: World) -> None:
+    """A turn that is about to remove it read the record a moment before."""
+    world.submit()
+    world.became(a_status(true=(names.SUCCEEDED,)), finished=True)
+    record = world.reconciler.records.read("u")
+    assert record is not None
+    stored = world.stored
+    same = {name: getattr(stored, name) for name in ("namespace", "name", "engine", "owner", "folder", "document")}
+    world.store.replace(keeping=1, uid="next", environment={}, now=NOW, **same)
+    world.runner.run(world.reconciler._remove(record))
+    assert world.engine.kept == ["u"]
+    assert [job.uid for job in world.store.runs("default/pi")] == ["next", "u"]
 
 
 def test_a_job_that_is_to_go_gives_its_room_back(world: World) -> None:

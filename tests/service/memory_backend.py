@@ -23,6 +23,7 @@ class MemoryService:
     def __init__(self) -> None:
         self.change = threading.Condition()
         self.kept: dict[str, m.JobView] = {}
+        self.earlier: dict[tuple[str, int | None], m.JobView] = {}  # runs
         self.lines: dict[str, list[m.LogLineView]] = {}
         self.created: list[m.Create] = []
         self.asked: list[str] = []  # the names of the methods called
@@ -122,8 +123,12 @@ class MemoryService:
         end = start + query.limit
         return m.JobList(items=found[start:end], total=len(found), next=str(end) if end < len(found) else None)
 
-    async def job(self, key: str) -> m.JobView:
-        return self._job(key)
+    async def job(self, key: str, *, run: int | None = None) -> m.JobView:
+        return self._job(key) if run is None else self.earlier[key, run]
+
+    async def runs(self, key: str) -> Sequence[m.JobSummary]:
+        earlier = [job.summary for (name, _), job in self.earlier.items() if name == key]
+        return [self._job(key).summary, *reversed(earlier)]
 
     def _job(self, key: str) -> m.JobView:
         with self.change:
@@ -166,9 +171,13 @@ class MemoryService:
     async def rerun(self, key: str) -> m.JobView:
         if self._job(key).summary.state not in ENDS:
             raise ConflictError(f"{key} has not ended", hint="stop it first")
-        document = self._document(key)
+        document, ended = self._document(key), self.kept[key]
+        self.earlier[key, ended.summary.run] = ended
         self.vanish(key)
-        return self.kept[self._add(document)]
+        self._add(document)
+        summary = self.kept[key].summary.model_copy(update={"run": ended.summary.run + 1})
+        self.kept[key] = self.kept[key].model_copy(update={"summary": summary})
+        return self.kept[key]
 
     async def clone(self, key: str, wanted: m.Clone) -> m.JobView:
         document = _merged(self._document(key), wanted.patch)
@@ -193,8 +202,8 @@ class MemoryService:
                 await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             last = self.kept.get(key)
 
-    async def events(self, key: str) -> Sequence[m.EventView]:
-        self._job(key)
+    async def events(self, key: str, *, run: int | None = None) -> Sequence[m.EventView]:
+        await self.job(key, run=run)
         return [m.EventView(time=NOON, first_time=NOON, severity="Normal", reason="Created", message="made")]
 
     def _matching(self, key: str, only: m.LogFilter) -> list[m.LogLineView]:
@@ -242,15 +251,15 @@ class MemoryService:
         for line in self._matching(key, only):
             yield f"{line.text}\n".encode()
 
-    async def usage(self, key: str, *, since: datetime | None = None) -> Sequence[m.UsagePoint]:
-        self._job(key)
+    async def usage(self, key: str, *, since: datetime | None = None, run: int | None = None) -> Sequence[m.UsagePoint]:
+        await self.job(key, run=run)
         points = [
             m.UsagePoint(time=NOON + timedelta(seconds=n), host="w", cpu_percent=50, memory_bytes=n) for n in range(3)
         ]
         return [point for point in points if since is None or point.time >= since]
 
-    async def progress(self, key: str) -> m.Progress:
-        self._job(key)
+    async def progress(self, key: str, *, run: int | None = None) -> m.Progress:
+        await self.job(key, run=run)
         points = [m.MetricPoint(time=NOON + timedelta(seconds=n), value=1 / (n + 1), step=n) for n in range(3)]
         late = m.RankProgress(rank=1, host="w", state="running", step=1, behind="at step 1, the others at 2")
         return m.Progress(series=[m.MetricSeries(name="loss", rank=0, points=points)], ranks=[late])

@@ -48,6 +48,32 @@ def a_desk(jobs: MemoryJobs, who: Identity = ADA, **given: Any) -> Any:
     return waiting(JobService(jobs, who, environment={"PATH": "/bin"}, folder=Path("/"), now=lambda: at(60), **given))
 
 
+def test_no_change_of_a_job_takes_the_name_of_one_of_its_runs(jobs: MemoryJobs) -> None:
+    """Whose run it was may not be whose the job is now."""
+    jobs.add(status=FAILED, owner="ada")
+    jobs.keep("default/pi")
+    jobs.add(status=SUCCEEDED, owner="bob", run=2)
+    service = a_desk(jobs)
+    for change in (service.rerun, service.stop, service.delete, lambda key: service.clone(key, Clone())):
+        with pytest.raises(NotFoundError):
+            change("default/pi#1")
+    assert jobs.submitted == []
+    assert a_desk(jobs).job("default/pi", run=1).summary.state == "Failed"
+
+
+class OfACluster(MemoryJobs):
+    runs = None  # type: ignore[assignment]
+
+
+def test_where_earlier_runs_are_not_kept_the_job_is_the_only_one_and_others_are_not_found() -> None:
+    jobs = OfACluster()
+    jobs.add(status=FAILED, run=3)
+    service = a_desk(jobs)
+    assert [row.run for row in service.runs("default/pi")] == [3]
+    with pytest.raises(NotFoundError, match="only the newest run"):
+        service.events("default/pi", run=1)
+
+
 # -- what it says ------------------------------------------------------------------------------------
 def test_a_row_has_everything_the_page_shows(jobs: MemoryJobs) -> None:
     annotations = {"oarsman.dev/priority": "5", "oarsman.dev/description": "the digits"}

@@ -47,6 +47,7 @@ class JobRecord:
     deleting: bool = False
     stop_requested: bool = False
     revision: int = 0  # grows with every change
+    run: int = 1  # which it is of those that had this name
     mpi: str = ""  # which, its version and its launcher; known once it was prepared, where that is not an image's
     limits: str = ""  # of its processes, as far as they are not the usual ones; known once it was prepared
 
@@ -254,7 +255,8 @@ class Environments(Protocol):
 
 
 class Backend(Protocol):
-    """`key` is always "namespace/name". Unknown jobs raise NotFoundError.
+    """`key` is always "namespace/name". Unknown jobs raise NotFoundError. Where earlier runs are kept (KeepsRuns), what
+    only reads also takes "namespace/name#2": the second run of that job.
 
     It belongs to the event loop that uses it and does not keep it waiting, so that any number of users can share it.
     Whoever iterates over an answer closes it (`aclosing`); that, or a cancellation, ends it at once.
@@ -281,7 +283,7 @@ class Backend(Protocol):
         replace: bool = False,
         owner: str | None = None,
     ) -> JobRecord:
-        """owner: on whose behalf; None: whoever runs this process."""
+        """owner: on whose behalf; None: whoever runs this process. replace: as the next run of an ended job."""
 
     async def get(self, key: str) -> JobRecord: ...
     async def list(self, namespace: str | None = None) -> Sequence[JobRecord]: ...
@@ -360,6 +362,14 @@ def merged(document: Any, patch: Any) -> Any:
 
 # -- what only some places can do: ask with isinstance -------------------------------------------------
 @runtime_checkable
+class KeepsRuns(Protocol):
+    """What an ended job leaves is kept when it is run again."""
+
+    async def runs(self, key: str) -> Sequence[JobRecord]:
+        """The job and its earlier runs, the newest first; a bounded number."""
+
+
+@runtime_checkable
 class StartsInFolder(Protocol):
     """Jobs begin in a folder of this machine, with the variables of whoever submits them. Others bring an image."""
 
@@ -433,6 +443,11 @@ class KeepsWorkers(Protocol):
     """Workers of a job that has ended go on if it asked for that (cleanPodPolicy: None)."""
 
     async def workers_left(self, job: Job) -> int: ...
+
+
+def run_key(key: str, run: int | None) -> str:
+    """None: the newest."""
+    return key if run is None else f"{key}#{run}"
 
 
 def current_user() -> str:

@@ -36,11 +36,12 @@ from oarsman.plan.capacity.placement import Machine
 from oarsman.portal import in_thread
 from oarsman.status.codec import from_wire
 from oarsman.store import samples
-from oarsman.store.jobs import JobStore, StoredJob
+from oarsman.store.jobs import JobStore, NewJob, StoredJob
 from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text, load
 
 _MOST_KNOWN = 20_000  # jobs
+_RUNS_KEPT = 10  # earlier ones, of each job
 _TIME_STEP = 0.0005  # samples are noted to the millisecond
 _umask_lock = threading.Lock()
 
@@ -93,11 +94,10 @@ class StoredBackend(Edits):
         if why := await asyncio.to_thread(self._never_fits, job, engine):
             raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
         await self._check_mpi(job, engine, environment, folder)
-        if replace:
-            await self._replace(job.key)
+        keeping, to_clear = runs_kept() if replace else 0, list[str]()
 
         def add() -> StoredJob:
-            stored = self._store.add(
+            wanted = NewJob(
                 uid=str(uuid.uuid4()),
                 namespace=job.namespace,
                 name=job.name,
@@ -108,12 +108,18 @@ class StoredBackend(Edits):
                 now=datetime.now(UTC),
                 environment={**environment, **_of_this_process()},
             )
+            if replace:
+                stored, to_clear[:] = self._store.replace(keeping=keeping, **wanted)
+            else:
+                stored = self._store.add(**wanted)
             self._known[stored.uid] = dataclasses.replace(job, **stored.identity)
             return stored
 
         await self._supervisor.ensure()
         if confined:
             await self._supervisor.check_that_it_confines()
+        if replace:
+            await self._until_it_can_be_replaced(job.key)
         adding = asyncio.create_task(asyncio.to_thread(add))
         try:
             record = await self._told(adding)
@@ -122,6 +128,8 @@ class StoredBackend(Edits):
             if adding.exception() is None:
                 await asyncio.to_thread(self._store.request_stop, job.key)
             raise
+        for uid in to_clear:
+            await self._supervisor.poke(uid)
         return dataclasses.replace(record, limits=await asyncio.to_thread(self._limits_not_kept, job, engine))
 
     def _limits_not_kept(self, job: Job, engine: str) -> str:
@@ -227,19 +235,18 @@ class StoredBackend(Edits):
         refuse_impossible(job, attached, self.environments.known())
         return attached
 
-    async def _replace(self, key: str) -> None:
-        """Take a finished job of the same name away, and wait until it is gone."""
-        try:
-            stored = await asyncio.to_thread(self._store.get, key)
-        except NotFoundError:
-            return
-        if not from_wire(stored.status).finished:
-            hint = Text("stop it first: {command}", command=f"oarsman stop {stored.name}")
-            raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
-        with contextlib.suppress(NotFoundError):  # it may be gone before we look
-            await self.delete(key)
-            async for _ in self.watch(key):
-                pass
+    async def _until_it_can_be_replaced(self, key: str) -> None:
+        """Nothing of the job of that name is left to end, or there is none."""
+        async with self._listening() as changes:
+            with contextlib.suppress(NotFoundError):
+                while True:
+                    stored = await asyncio.to_thread(self._store.get, key)
+                    if not (stored.deleting or from_wire(stored.status).finished):
+                        hint = Text("stop it first: {command}", command=f"oarsman stop {stored.name}")
+                        raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
+                    if stored.finished and not stored.deleting:
+                        return
+                    await changes.wait()
 
     async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
         def change() -> StoredJob:
@@ -289,6 +296,10 @@ class StoredBackend(Edits):
         if self._asks and await asyncio.to_thread(self._store.anything_unfinished):
             await self._supervisor.attend()
         return await asyncio.to_thread(listed)
+
+    @in_thread
+    def runs(self, key: str) -> Sequence[JobRecord]:
+        return list(legible(self._store.runs(key), self._record, None))
 
     @in_thread
     def events(self, key: str) -> Sequence[EventRecord]:
@@ -355,6 +366,7 @@ class StoredBackend(Edits):
             deleting=stored.deleting,
             stop_requested=stored.stop_requested,
             revision=stored.revision,
+            run=stored.run,
         )
 
     def _whole(self, stored: StoredJob) -> JobRecord:
@@ -376,6 +388,14 @@ class StoredBackend(Edits):
             self._known.clear()
         self._known[stored.uid] = job
         return job
+
+
+def runs_kept() -> int:
+    text = os.environ.get(names.ENV_RUNS_KEPT) or str(_RUNS_KEPT)
+    if not (text.isdecimal() and len(text) < 5):
+        wrong = Text("{name} is not a number of runs: {text}", name=names.ENV_RUNS_KEPT, text=f"{text!r}")
+        raise UsageError(wrong, hint=Text("0 keeps none; the default is {count}", count=_RUNS_KEPT))
+    return int(text)
 
 
 def _no_mpi(job: Job, environment: Mapping[str, str], folder: Path) -> str | None:

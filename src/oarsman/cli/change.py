@@ -84,7 +84,7 @@ def scale_verb(session: Session, name: str, count: int | None, workers: int | No
 @verb(
     "delete",
     t(
-        "Delete jobs with their records and logs. Running jobs are stopped first. --all asks for "
+        "Delete jobs with their records, logs and earlier runs. Running jobs are stopped first. --all asks for "
         "confirmation on a terminal, unless --yes is given."
     ),
     ("oarsman delete pi other/pi", t("two jobs, the second in namespace `other`")),

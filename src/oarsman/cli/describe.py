@@ -41,17 +41,20 @@ STEPS = {
     t("Show one job on one page: what was asked, how it went, where its ranks ran and, if it failed, why."),
     "oarsman describe pi",
     ("oarsman describe other/pi", t("a job in the namespace `other`")),
+    ("oarsman describe pi --run 2", t("its second run")),
 )
 @options.jobs
+@options.run
 @options.place
-def command(session: Session, names: tuple[str, ...]) -> None:
+def command(session: Session, names: tuple[str, ...], run: int | None) -> None:
     for number, name in enumerate(names):
         if number:
             click.echo("\n" + "─" * 40 + "\n")
         key = session.key(name)
-        shown = ShownJob.of(session.run(session.service.job(key)))
-        left = session.run(session.service.attention(key)).workers_left if shown.status.finished else 0
-        page(shown, [event for _, event in events_of(session, [key])], session.now(), workers_left=left)
+        shown = ShownJob.of(session.run(session.service.job(key, run=run)))
+        asks = shown.status.finished and run is None
+        left = session.run(session.service.attention(key)).workers_left if asks else 0
+        page(shown, [event for _, event in events_of(session, [key], run)], session.now(), workers_left=left)
 
 
 def page(shown: ShownJob, happened: list[EventView], now: datetime, *, workers_left: int = 0) -> None:
@@ -103,6 +106,7 @@ def _head(shown: ShownJob, now: datetime) -> list[tuple[str, str]]:
     return [
         (t("Name"), row.name),
         (t("Namespace"), row.namespace),
+        (t("Run"), str(row.run) if row.run > 1 else ""),
         (t("State"), row.state),
         (t("Says"), render.message(row)),
         (t("Submitted"), _submitted(row, now)),

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     "logs",
     t(
         "Show what a job wrote, in the order it was written. Every line carries its rank and host. "
-        "Logs stay until the job is deleted."
+        "Logs stay until the job is deleted. `oarsman history` shows which earlier runs have theirs."
     ),
     ("oarsman logs -f pi", t("follow until the job ends")),
     ("oarsman logs pi --rank 0 --rank 3 --no-tags", t("two ranks, without tags")),
     ("oarsman logs pi --worker 1 --stderr --tail 50", t("the last errors of one host")),
     ("oarsman logs pi --since 5m --timestamps", t("the last five minutes, with times")),
     ("oarsman logs pi --attempt 1", t("the attempt before the retry")),
+    ("oarsman logs pi --run 2", t("what the second run wrote")),
 )
 @options.job
 @option("-f, --follow", t("Follow until the job ends."))
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @option("--since TIME", t("Only lines since: 5m (ago), or 2026-01-31T08:00:00Z."))
 @option("--tail N", t("Only the last N lines."), type=options.FROM_ZERO)
 @option("--attempt N", t("Of this attempt; default: the newest."), type=options.COUNT)
+@options.run
 @option("--timestamps", t("Begin every line with its time."))
 @option("--no-tags", t("Do not print rank and host before each line."))
 @options.output("json")
@@ -68,9 +70,10 @@ def command(
     silent = True
     try:
         with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
-            if not (follow and only.attempt is None) and not no_tags:
-                printer.place(_machines(session, key, only.attempt))
-            for number in _every_attempt(session, key, printer) if follow and only.attempt is None else [only.attempt]:
+            every = follow and only.attempt is None and only.run is None
+            if not every and not no_tags:
+                printer.place(_machines(session, key, only))
+            for number in _every_attempt(session, key, printer) if every else [only.attempt]:
                 part = only.model_copy(update={"attempt": number})
                 live = follow and printer.shows_live
                 lines = session.service.lines(key, part, since=moment, tail=tail, follow=follow, live=live)
@@ -84,9 +87,9 @@ def command(
                     printer.go_on()
                 tail = None  # it counts for the first
     except NotFoundError:  # a log that never began is not missed
-        if not silent or _unstarted(session, key) is None:
+        if not silent or _unstarted(session, key, only.run) is None:
             raise
-    if silent and not session.quiet and (row := _unstarted(session, key)) is not None:
+    if silent and not session.quiet and (row := _unstarted(session, key, only.run)) is not None:
         why = render.message(row)
         said = t("{name} has not started: it is {state}", name=short(key), state=row.state)
         note(f"{said}: {render.shown(why, sys.stderr)}" if why else said)
@@ -97,7 +100,7 @@ def _nobody_there(session: Session, key: str, only: LogFilter) -> None:
     if not only.ranks and not only.workers and not only.attempt:
         return
     name = short(key)
-    shown = ShownJob.of(session.run(session.service.job(key)))
+    shown = ShownJob.of(session.run(session.service.job(key, run=only.run)))
     newest = shown.status.attempt.number if shown.status.attempt is not None else None
     if newest and only.attempt and only.attempt > newest:
         hint = t("its attempts are 1 to {last}", last=newest) if newest > 1 else t("its only attempt is 1")
@@ -136,20 +139,20 @@ def _ranks_there(shown: ShownJob) -> int | None:
     return max(stated, seen)
 
 
-def _unstarted(session: Session, key: str) -> JobSummary | None:
+def _unstarted(session: Session, key: str, run: int | None) -> JobSummary | None:
     """The job, if it never got so far that it could write anything."""
     try:
-        shown = ShownJob.of(session.run(session.service.job(key)))
+        shown = ShownJob.of(session.run(session.service.job(key, run=run)))
     except NotFoundError:
         return None
     return shown.summary if never_started(shown.status) else None
 
 
-def _machines(session: Session, key: str, attempt: int | None) -> Mapping[str, str]:
+def _machines(session: Session, key: str, only: LogFilter) -> Mapping[str, str]:
     """Known of the newest attempt only."""
-    status = ShownJob.of(session.run(session.service.job(key))).status
+    status = ShownJob.of(session.run(session.service.job(key, run=only.run))).status
     newest = status.attempt.number if status.attempt is not None else None
-    return status.machines if attempt in (None, newest) else {}
+    return status.machines if only.attempt in (None, newest) else {}
 
 
 def _every_attempt(session: Session, key: str, printer: Printer) -> Iterator[int]:

@@ -78,11 +78,11 @@ def events_verb(session: Session, name: str | None, output: str | None) -> None:
         session.note(t("no events"))
 
 
-def events_of(session: Session, keys: list[str] | None) -> list[tuple[str, EventView]]:
+def events_of(session: Session, keys: list[str] | None, run: int | None = None) -> list[tuple[str, EventView]]:
     """(key, event), oldest first; of all jobs where no keys are given."""
     if keys is None:
         keys = [row.key for row in session.rows()]
-    found = [(key, event) for key in keys for event in session.run(session.service.events(key))]
+    found = [(key, event) for key in keys for event in session.run(session.service.events(key, run=run))]
     return sorted(found, key=lambda pair: pair[1].time)
 
 

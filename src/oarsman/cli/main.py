@@ -48,7 +48,7 @@ PLAIN: dict[str, PlainVerb] = {
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     t("Run"): ("run", "submit", "wait", "sweep"),
-    t("Look"): ("list", "get", "describe", "logs", "events", "top"),
+    t("Look"): ("list", "get", "describe", "logs", "history", "events", "top"),
     t("Change"): ("scale", *PLAIN, "delete"),
     t("Check"): ("validate", "plan", "convert", "doctor"),
     t("Packages"): ("env",),

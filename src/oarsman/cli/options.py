@@ -117,6 +117,9 @@ file = click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 files = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 
 
+run = option("--run N", t("Of this run, as `oarsman history` numbers them; default: the newest."), type=COUNT)
+
+
 def output(*forms: str) -> Decorator:
     """`-o`; None means the form for people."""
     return option("-o, --output FORM", t("Print as {forms}.", forms=", ".join(forms)), type=click.Choice(forms))

@@ -48,7 +48,7 @@ _GOALS = click.Choice(("succeeded", "failed", "finished", "running", "suspended"
 @job_asked_for
 @option("--no-tags", t("Do not print rank and host before each line."))
 @option("--timestamps", t("Begin every line with its time."))
-@option("--replace", t("Replace a finished job of the same name."))
+@option("--replace", t("Replace a finished job of the same name, as its next run."))
 @option("--rm", t("Delete the job, with its logs, after it has ended."), "remove")
 @option("--wait-for-hosts", t("Also wait for SSH hosts that refuse the login until somebody sets it up."))
 @options.place_long
@@ -168,7 +168,7 @@ def exit_code(shown: ShownJob) -> int:
 )
 @job_asked_for
 @option("--wait", t("Return when the jobs have ended; the exit code is the first failure's."))
-@option("--replace", t("Replace a finished job of the same name."))
+@option("--replace", t("Replace a finished job of the same name, as its next run."))
 @options.output("json", "yaml", "name")
 @options.place_long
 def submit_verb(session: Session, asked: JobInput, wait: bool, replace: bool, output: str | None) -> int:

@@ -9,7 +9,7 @@ from contextlib import aclosing, closing, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from oarsman.client import job_view
+from oarsman.client import job_view, notebook
 from oarsman.client.face import Face, becomes, itself, like, waits
 from oarsman.client.job_view import Seen, SeenJob, Until, Wish
 from oarsman.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
@@ -48,6 +48,14 @@ class AsyncJobHandle(SeenJob):
     async def refresh(self) -> AsyncJobHandle:
         """Look at it again."""
         return self._see(await self._service.job(self.key))
+
+    async def runs(self) -> Sequence[JobSummary]:
+        """The job and its earlier runs, the newest first."""
+        return notebook.Table(await self._service.runs(self.key))
+
+    async def run(self, number: int) -> JobView:
+        """All that is known of one run: its cause, timeline, ranks and manifest."""
+        return await self._service.job(self.key, run=number)
 
     # -- waiting -----------------------------------------------------------------------------------
     async def wait(
@@ -122,9 +130,12 @@ class AsyncJobHandle(SeenJob):
         launcher: bool = False,
         stream: str | None = None,
         attempt: int | None = None,
+        run: int | None = None,
     ) -> AsyncGenerator[Sequence[LogLineView], None]:
         """Lines, many at a time: whoever is in another thread has a long way for each."""
-        only = job_view.log_filter(rank, worker, launcher=launcher, stream=stream, search=search, attempt=attempt)
+        only = job_view.log_filter(
+            rank, worker, launcher=launcher, stream=stream, search=search, attempt=attempt, run=run
+        )
         if tail is not None:
             return self._tail(only, tail, follow)
         return self._followed(only, None) if follow else self._until_now(only)
@@ -174,13 +185,13 @@ class AsyncJobHandle(SeenJob):
             async for page in pages:
                 yield page.lines
 
-    async def events(self) -> Sequence[EventView]:
+    async def events(self, run: int | None = None) -> Sequence[EventView]:
         """What happened to it, oldest first."""
-        return await self._service.events(self.key)
+        return await self._service.events(self.key, run=run)
 
-    async def usage(self, since: datetime | None = None) -> Sequence[UsagePoint]:
+    async def usage(self, since: datetime | None = None, run: int | None = None) -> Sequence[UsagePoint]:
         """What each host used, sampled while the job ran; oldest first."""
-        return await self._service.usage(self.key, since=since)
+        return await self._service.usage(self.key, since=since, run=run)
 
     async def usage_frame(self, since: datetime | None = None) -> pandas.DataFrame:
         """The same as a table with a time index. Needs pandas."""
@@ -193,9 +204,9 @@ class AsyncJobHandle(SeenJob):
         points = [point.model_dump() for point in await self.usage(since)]
         return pandas.DataFrame(points, columns=list(UsagePoint.model_fields)).set_index("time")
 
-    async def progress(self) -> Progress:
+    async def progress(self, run: int | None = None) -> Progress:
         """The numbers its lines name (loss, images/sec, step), and how far each rank is; `behind` says why it lags."""
-        return await self._service.progress(self.key)
+        return await self._service.progress(self.key, run=run)
 
     # -- what becomes of it --------------------------------------------------------------------------
     async def scale(self, workers: int) -> AsyncJobHandle:
@@ -215,7 +226,7 @@ class AsyncJobHandle(SeenJob):
         return self._see(await self._service.stop(self.key))
 
     async def rerun(self) -> AsyncJobHandle:
-        """An ended job once more, under its own name; what it left is deleted first."""
+        """An ended job once more, under its own name; what it left is kept as an earlier run, not on Kubernetes."""
         return self._see(await self._service.rerun(self.key))
 
     async def clone(self, /, name: str | None = None, **changes: Any) -> AsyncJobHandle:
@@ -270,6 +281,8 @@ class JobHandle(Face[AsyncJobHandle], SeenJob):
     def logs(self, *args: Any, **kwargs: Any) -> Iterator[LogLineView]:
         return _lines_in(shared().iterate(self._of._blocks(*args, **kwargs)))
 
+    runs = waits(AsyncJobHandle.runs)
+    run = waits(AsyncJobHandle.run)
     events = waits(AsyncJobHandle.events)
     usage = waits(AsyncJobHandle.usage)
     usage_frame = waits(AsyncJobHandle.usage_frame)

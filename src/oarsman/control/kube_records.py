@@ -95,6 +95,9 @@ class KubeRecords:
         meta = record.stored.metadata
         await self._kube.delete(kinds.MPIJOBS, meta.name, meta.namespace, uid=meta.uid)
 
+    def keeps(self, uid: str) -> bool:
+        return False
+
     def uid_of(self, key: str) -> str | None:
         return self._uids.get(key)
 

@@ -77,6 +77,9 @@ class Records(Protocol[Stored]):
 
     async def remove(self, record: Record[Stored]) -> None: ...
 
+    def keeps(self, uid: str) -> bool:
+        """Whether it is an earlier run of a job: what it wrote stays."""
+
     def uid_of(self, key: str) -> str | None:
         """Of a job whose record is gone; None if it was never seen."""
 
@@ -292,9 +295,10 @@ class Reconciler(Generic[Stored]):
     async def _forget(self, key: str, uid: str, *sites: EngineSite) -> None:
         self._known.pop(key, None)
         self._ended.pop(key, None)
+        keeps_log = self.records.keeps(uid)
         for site in sites:
             site.admission.release(uid)
-            await site.engine.forget(uid)
+            await site.engine.forget(uid, keeps_log=keeps_log)
         self.records.forgotten(key)
 
     # -- what is known of a job -------------------------------------------------------------------------

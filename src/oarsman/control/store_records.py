@@ -17,8 +17,12 @@ from oarsman.store.jobs import JobStore, StoredJob
 
 
 class StoreRecords:
-    def __init__(self, store: JobStore, *, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self, store: JobStore, gone: Callable[[str], None] = lambda _: None, *, now: Callable[[], datetime] = utc_now
+    ) -> None:
+        """gone: told of each earlier run that goes with its job."""
         self._store = store
+        self._gone = gone
         self._now = now
 
     def read(self, key: str) -> Record[StoredJob] | None:
@@ -64,7 +68,11 @@ class StoreRecords:
         await self.write(record, None, Plan(status=record.status), settled=True)
 
     async def remove(self, record: Record[StoredJob]) -> None:
-        await asyncio.to_thread(self._store.remove, record.uid)
+        for uid in await asyncio.to_thread(self._store.remove, record.uid):
+            self._gone(uid)
+
+    def keeps(self, uid: str) -> bool:
+        return self._store.keeps(uid)
 
     def uid_of(self, key: str) -> str:
         """Known or not: an earlier supervisor may have left something of it."""

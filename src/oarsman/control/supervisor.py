@@ -22,6 +22,7 @@ from oarsman.control.queue import WorkQueue
 from oarsman.control.reconciler import EngineSite, Reconciler
 from oarsman.control.store_records import StoreRecords
 from oarsman.control.usage import EVERY_SECONDS, Sampler
+from oarsman.engines.hosts.core import journal
 from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.local import capacity
 from oarsman.store.jobs import JobStore
@@ -45,7 +46,7 @@ class Supervisor:
         self._engines = here, ssh
         self._admission = on_here, on_ssh
         self._reconciler = Reconciler(
-            StoreRecords(self._store),
+            StoreRecords(self._store, self._queue.add),
             EngineSite(here, on_here),
             self._queue,
             others={ssh.name: EngineSite(ssh, on_ssh)},
@@ -68,7 +69,8 @@ class Supervisor:
         for stored in self._store.waiting_for_ttl():
             self._queue.add(stored.uid)
         for uid in self._paths.jobs() - self._store.uids():  # killed between removing the record and the rest
-            self._queue.add(uid)
+            if not self._store.keeps(uid) or (self._paths.job(uid) / journal.FILE).exists():
+                self._queue.add(uid)
         with contextlib.suppress(FileNotFoundError):
             self._paths.socket.unlink()
         server = await asyncio.start_unix_server(self._serve, self._paths.socket)

@@ -69,7 +69,7 @@ class Engine(Protocol):
         """Carry out one action, or raise RetryableError to be asked again. Actions on different workers may come side
         by side; DeleteJob never comes: the record is not the engine's."""
 
-    async def forget(self, uid: str) -> None:
-        """Remove every trace of a job, its logs included."""
+    async def forget(self, uid: str, *, keeps_log: bool = False) -> None:
+        """Remove every trace of a job, its logs included; with `keeps_log` leave what it wrote and used, to be read."""
 
     async def close(self) -> None: ...

@@ -162,6 +162,7 @@ _OURS: Mapping[str, Rule] = {
     names.ANNOTATION_STOP: _one_of(*_BOOLEAN),
     names.ANNOTATION_API_VERSION: _one_of(*(version.value for version in ApiVersion)),
     names.ANNOTATION_ATTEMPT: _WHOLE,
+    names.ANNOTATION_RUN: _WHOLE,
     names.ANNOTATION_SUBMITTED_BY: _ANYTHING,
 }
 

@@ -25,6 +25,7 @@ JobKey = Annotated[str, Key("job", Field(min_length=1, max_length=253, pattern=_
 SweepKey = Annotated[str, Key("sweep", Field(min_length=1, max_length=40, pattern=_LABEL, examples=["rates"]))]
 EnvironmentName = Annotated[str, Field(min_length=1, max_length=63, pattern=_LABEL, examples=["torch"])]
 Word = Annotated[str | None, Field(max_length=253)]
+Run = Annotated[int | None, Field(ge=1, le=1_000_000, description="Of this run; default: the newest.")]
 Place = Annotated[str | None, Field(max_length=200, description="As an earlier answer gave it.")]
 Offset = Annotated[int, Field(ge=0, le=_FARTHEST, description="`after` of the piece before.")]
 Limit = Annotated[int, Field(ge=1, le=10_000)]
@@ -52,8 +53,12 @@ class Service(Protocol):
         """One page of the jobs you may see."""
 
     @operation("GET", "/jobs/{namespace}/{name}", "getJob")
-    async def job(self, key: JobKey) -> models.JobView:
+    async def job(self, key: JobKey, *, run: Run = None) -> models.JobView:
         """All that is known of a job, but for its log, its events and its usage."""
+
+    @operation("GET", "/jobs/{namespace}/{name}/runs", "listRuns")
+    async def runs(self, key: JobKey) -> Sequence[models.JobSummary]:
+        """The job and what is kept of its earlier runs, the newest first."""
 
     @operation(
         "POST",
@@ -70,7 +75,7 @@ class Service(Protocol):
 
     @operation("DELETE", "/jobs/{namespace}/{name}", "deleteJob", noted="delete", unsure="{key} was deleted")
     async def delete(self, key: JobKey) -> None:
-        """End the job if it runs, and remove it with its log. It is gone when its stream ends."""
+        """End the job if it runs, and remove it with its log and its earlier runs. It is gone when its stream ends."""
 
     @operation(
         "POST",
@@ -99,7 +104,7 @@ class Service(Protocol):
         "POST", "/jobs/{namespace}/{name}/rerun", "rerunJob", status=201, noted="rerun", unsure="'rerun' reached {key}"
     )
     async def rerun(self, key: JobKey) -> models.JobView:
-        """Run an ended job once more under its own name; what it left is deleted first."""
+        """Run an ended job once more under its own name. What it left is kept as an earlier run, where that can be."""
 
     @operation(
         "POST",
@@ -124,7 +129,7 @@ class Service(Protocol):
 
     # -- what a job said and did ---------------------------------------------------------------------
     @operation("GET", "/jobs/{namespace}/{name}/events", "listEvents")
-    async def events(self, key: JobKey) -> Sequence[models.EventView]:
+    async def events(self, key: JobKey, *, run: Run = None) -> Sequence[models.EventView]:
         """What happened to the job, oldest first."""
 
     @operation("GET", "/jobs/{namespace}/{name}/log", "readLog", tag="logs")
@@ -153,7 +158,9 @@ class Service(Protocol):
         """The whole log as a file."""
 
     @operation("GET", "/jobs/{namespace}/{name}/usage", "getUsage")
-    async def usage(self, key: JobKey, *, since: datetime | None = None) -> Sequence[models.UsagePoint]:
+    async def usage(
+        self, key: JobKey, *, since: datetime | None = None, run: Run = None
+    ) -> Sequence[models.UsagePoint]:
         """CPU, memory, network and GPUs of each of its hosts while it ran, oldest first."""
 
     @operation("GET", "/jobs/{namespace}/{name}/usage/now", "getUsageNow")
@@ -165,7 +172,7 @@ class Service(Protocol):
         """Who looks after the job, and what stays after its end, where that can be asked."""
 
     @operation("GET", "/jobs/{namespace}/{name}/progress", "getProgress")
-    async def progress(self, key: JobKey) -> models.Progress:
+    async def progress(self, key: JobKey, *, run: Run = None) -> models.Progress:
         """Numbers that its lines name again and again, such as loss or images/sec, and how far each rank is."""
 
     # -- before it runs ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine, Where
+from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine, Where, run_key
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.service import models, views
 from oarsman.text.sentence import Text
@@ -26,11 +26,11 @@ class OutputService:
 
     if TYPE_CHECKING:  # what the rest of the service has
 
-        async def _seen(self, key: str) -> JobRecord: ...
-        async def _may_see(self, key: str) -> None: ...
+        async def _seen(self, key: str, run: int | None = None) -> JobRecord: ...
+        async def _may_see(self, key: str, run: int | None = None) -> str: ...
 
-    async def events(self, key: str) -> Sequence[models.EventView]:
-        await self._may_see(key)
+    async def events(self, key: str, *, run: int | None = None) -> Sequence[models.EventView]:
+        key = await self._may_see(key, run)
         return [models.EventView.of(found) for found in await self._jobs.events(key)]
 
     async def log(
@@ -38,14 +38,14 @@ class OutputService:
     ) -> models.LogPageView:
         if where.get("after") is not None and where.get("before") is not None:
             raise UsageError(Text("lines come after a place or before one, not both"), field="before")
-        await self._may_see(key)
+        key = await self._may_see(key, only.run)
         query = replace(views.log_query(only), live=True)
         return views.log_page(await self._jobs.log_page(key, query, **where))
 
     async def follow_log(
         self, key: str, only: models.LogFilter = models.ALL_LINES, *, after: str | None = None
     ) -> AsyncGenerator[models.LogPageView, None]:
-        await self._may_see(key)
+        key = await self._may_see(key, only.run)
         async with aclosing(self._jobs.log_follow(key, views.log_query(only), after=after)) as pages:
             async for page in pages:
                 if page.lines:
@@ -61,7 +61,7 @@ class OutputService:
         follow: bool = False,
         live: bool = False,
     ) -> AsyncGenerator[Sequence[LogLine], None]:
-        await self._may_see(key)
+        key = await self._may_see(key, only.run)
         query = replace(views.log_query(only), since=since, tail=tail, follow=follow, live=live)
         async with aclosing(self._jobs.logs(key, query)) as blocks:
             async for lines in blocks:
@@ -69,7 +69,7 @@ class OutputService:
 
     async def download_log(self, key: str, only: models.LogFilter = models.ALL_LINES) -> AsyncGenerator[bytes, None]:
         """Plain text: time, rank and the line, for people and their tools."""
-        await self._may_see(key)
+        key = await self._may_see(key, only.run)
         async with aclosing(self._jobs.logs(key, views.log_query(only))) as blocks:
             async for lines in blocks:
                 said = (
@@ -78,8 +78,10 @@ class OutputService:
                 )
                 yield "".join(said).encode("utf-8", "replace")
 
-    async def usage(self, key: str, *, since: datetime | None = None) -> Sequence[models.UsagePoint]:
-        await self._may_see(key)
+    async def usage(
+        self, key: str, *, since: datetime | None = None, run: int | None = None
+    ) -> Sequence[models.UsagePoint]:
+        key = await self._may_see(key, run)
         if since is not None and since.tzinfo is None:  # a time that mentions no zone is meant in UTC
             since = since.replace(tzinfo=UTC)
         return [models.UsagePoint.of(sample) for sample in await self._jobs.usage_series(key, since=since)]
@@ -98,12 +100,13 @@ class OutputService:
         served = await _if_known(jobs.served(record.job.namespace))
         return models.Attention(silence=await _if_known(jobs.silence(key)), served=served)
 
-    async def progress(self, key: str) -> models.Progress:
+    async def progress(self, key: str, *, run: int | None = None) -> models.Progress:
         if self._progress is None:
             from oarsman.service.progress import ProgressKept  # late: it looks for many things in a log
 
             self._progress = ProgressKept()
-        return await self._progress.of(self._jobs, await self._seen(key), self._now())
+        record = await self._seen(key, run)
+        return await self._progress.of(self._jobs, record, self._now(), key=run_key(key, run))
 
 
 async def _if_known(asked: Awaitable[T]) -> T | None:

@@ -269,11 +269,11 @@ class _Followed:
         self._account = LogAccount()
         self._over = False  # it had ended when it was last read: nothing can follow
 
-    async def look(self, jobs: Backend, record: JobRecord, now: datetime) -> Progress:
+    async def look(self, jobs: Backend, record: JobRecord, key: str, now: datetime) -> Progress:
         async with self._lock:
             if not self._over:
                 with suppress(NotFoundError):  # the log went with its pod; what was read of it stays
-                    await self._read(jobs, record)
+                    await self._read(jobs, record, key)
                     self._over = record.status.finished
             running = record.status.is_true(names.RUNNING)
             return Progress(
@@ -282,20 +282,20 @@ class _Followed:
                 complete=self._reading is None or self._reading.complete,
             )
 
-    async def _read(self, jobs: Backend, record: JobRecord) -> None:
-        if self._reading is None or await self._began_again(jobs, record, self._reading):
-            self._reading, self._account = LogReading(jobs, record.job.key), LogAccount()
+    async def _read(self, jobs: Backend, record: JobRecord, key: str) -> None:
+        if self._reading is None or await self._began_again(jobs, record, key, self._reading):
+            self._reading, self._account = LogReading(jobs, key), LogAccount()
         async with aclosing(self._reading.news()) as pages:
             async for lines in pages:  # looking at ten thousand takes too long for the event loop
                 await asyncio.to_thread(self._account.note, lines)
 
     @staticmethod
-    async def _began_again(jobs: Backend, record: JobRecord, reading: LogReading) -> bool:
+    async def _began_again(jobs: Backend, record: JobRecord, key: str, reading: LogReading) -> bool:
         """Whether another attempt writes now. Its log comes a moment after its number."""
         newest = max((attempt.number for attempt in record.status.attempts), default=1)
         if reading.attempt is None or newest <= reading.attempt:
             return False
-        return (await jobs.log_page(record.job.key, limit=1)).attempt != reading.attempt
+        return (await jobs.log_page(key, limit=1)).attempt != reading.attempt
 
 
 class ProgressKept:
@@ -304,11 +304,12 @@ class ProgressKept:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, _Followed] = OrderedDict()
 
-    async def of(self, jobs: Backend, record: JobRecord, now: datetime) -> Progress:
+    async def of(self, jobs: Backend, record: JobRecord, now: datetime, *, key: str = "") -> Progress:
+        """key: what the backend calls it, where that is an earlier run."""
         name = record.job.uid or record.job.key
         followed = self._kept.setdefault(name, _Followed())
         self._kept.move_to_end(name)
         while len(self._kept) > _MOST_JOBS:
             self._kept.popitem(last=False)
         # Whoever goes away while lines are read leaves the reading to the next one, not half of it.
-        return await asyncio.shield(followed.look(jobs, record, now))
+        return await asyncio.shield(followed.look(jobs, record, key or record.job.key, now))

@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oarsman import names
-from oarsman.backends.base import Backend, HasNamespaces, JobRecord, LooksAhead, StartsInFolder, merged
+from oarsman.backends.base import (
+    Backend,
+    HasNamespaces,
+    JobRecord,
+    KeepsRuns,
+    LooksAhead,
+    StartsInFolder,
+    merged,
+    run_key,
+)
 from oarsman.errors import ConflictError, NotFoundError, UsageError, UserError
 from oarsman.job.confined import passed
 from oarsman.job.job import ApiVersion
@@ -99,17 +108,26 @@ class JobService(OutputService, EnvironmentService, SweepService, CheckService):
         """Those who see the same share what was counted for one of them; None: whoever sees everything."""
         return None if may(self.identity, Action.SEE) else self.identity
 
-    async def _seen(self, key: str) -> JobRecord:
-        """The job, if the caller may see it."""
-        record = await self._jobs.get(key)
+    def _of_run(self, key: str, run: int | None) -> str:
+        """What a backend calls that run of the job."""
+        if "#" in key:
+            raise NotFoundError(Text("there is no job {key}", key=key))
+        if run is not None and not isinstance(self._jobs, KeepsRuns):
+            raise NotFoundError(Text("a cluster keeps only the newest run of a job"))
+        return run_key(key, run)
+
+    async def _seen(self, key: str, run: int | None = None) -> JobRecord:
+        """The job, or an earlier run of it, if the caller may see it."""
+        record = await self._jobs.get(self._of_run(key, run))
         if not may(self.identity, Action.SEE, record.owner):
             raise NotFoundError(Text("there is no job {key}", key=key))
         return record
 
-    async def _may_see(self, key: str) -> None:
-        """The same for those who need no record: whoever sees everything need not ask whose it is."""
+    async def _may_see(self, key: str, run: int | None = None) -> str:
+        """The same for those who need only the key of the run: whoever sees everything need not ask whose it is."""
         if not may(self.identity, Action.SEE):
-            await self._seen(key)
+            await self._seen(key, run)
+        return self._of_run(key, run)
 
     async def _changing(self, key: str) -> JobRecord:
         record = await self._seen(key)
@@ -190,8 +208,14 @@ class JobService(OutputService, EnvironmentService, SweepService, CheckService):
     async def facets(self) -> listing.Facets:
         return listing.facets(await self._rows(), self.sees, self._viewer)
 
-    async def job(self, key: str) -> models.JobView:
-        return await preview.apart(views.whole_job, await self._shown(await self._seen(key)))
+    async def job(self, key: str, *, run: int | None = None) -> models.JobView:
+        return await preview.apart(views.whole_job, await self._shown(await self._seen(key, run)))
+
+    async def runs(self, key: str) -> Sequence[models.JobSummary]:
+        """An earlier one that was of somebody else is theirs."""
+        newest, jobs = await self._seen(key), self._jobs
+        found = await jobs.runs(key) if isinstance(jobs, KeepsRuns) else [newest]
+        return [views.summary(record) for record in found if may(self.identity, Action.SEE, record.owner)]
 
     async def _shown(self, record: JobRecord) -> JobRecord:
         """Whoever may only look at a job sees no secrets in it."""

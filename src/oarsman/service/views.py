@@ -58,6 +58,7 @@ def summary(record: backend.JobRecord) -> models.JobSummary:
         memory_bytes=int(asked.memory),
         gpus=asked.gpus,
         attempt=attempt.number if attempt is not None else 0,
+        run=record.run,
         created=record.created_at,
         started=status.start_time,
         ended=status.completion_time,

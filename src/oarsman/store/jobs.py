@@ -17,56 +17,27 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from oarsman.errors import ConflictError, NotFoundError, StoreError
 from oarsman.job.state import EventRecord
 from oarsman.store.damage import explained
-from oarsman.text.sentence import Text, dump, load
+from oarsman.store.rows import ALL, ALL_BUT_ENVIRONMENT, EVENT, KEPT, NUMBER, OF_RUN, event_of, job_of, time_text
+from oarsman.store.rows import NewJob as NewJob
+from oarsman.store.rows import StoredJob as StoredJob
+from oarsman.text.sentence import Text, dump
 
 T = TypeVar("T")
 # Each makes the next version of the one before.
-_SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-4.sql")
+_SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-4.sql", "schema-5.sql")
 _SCHEMA_VERSION = len(_SCHEMAS)
 _REMOVALS_KEPT = 50_000  # revisions; schema-2.sql says so too
 _RESERVE_BYTES = 2 << 20
 _PATIENCE_MS = 30_000  # for others who write
 _READ_AT_ONCE = 200  # jobs
-_ALL_BUT_ENVIRONMENT = (
-    "uid, namespace, name, engine, owner, folder, document, '{}' AS environment, created_at, generation,"
-    " stop_requested, deleting, finished, status, revision"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredJob:
-    uid: str
-    namespace: str
-    name: str
-    engine: str
-    owner: str
-    folder: str
-    document: Mapping[str, Any]
-    environment: Mapping[str, str]
-    created_at: datetime
-    generation: int
-    stop_requested: bool
-    deleting: bool
-    finished: bool
-    status: Mapping[str, Any]
-    revision: int
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """What its document does not say of the job."""
-        return {name: getattr(self, name) for name in ("uid", "generation", "created_at", "namespace", "owner")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +62,7 @@ class _All:
         """By revision, so that nothing is missed: one that changes meanwhile comes once more."""
         last = -1
         while rows := self.store.changed_after(last, self.namespace, _READ_AT_ONCE):
-            yield from map(_job, rows)
+            yield from map(job_of, rows)
             last = rows[-1]["revision"]
 
 
@@ -191,18 +162,36 @@ class JobStore:
 
     # -- reading -------------------------------------------------------------------------------------
     def get(self, key: str) -> StoredJob:
-        return self._one(key, "SELECT * FROM jobs WHERE namespace = ? AND name = ?")
+        """The job, or with "namespace/name#3" that run of it."""
+        key, _, number = key.partition("#")
+        if not number:
+            return self._one(key, f"SELECT {ALL} FROM jobs WHERE namespace = ? AND name = ?")
+        found = next((run for run in self.runs(key) if str(run.run) == number), None)
+        if found is None:
+            hint = Text("{command} shows the runs that are kept", command=f"oarsman history {key}")
+            raise NotFoundError(Text("there is no run {number} of {key}", number=number, key=key), hint=hint)
+        return found
+
+    def runs(self, key: str) -> list[StoredJob]:
+        """The job and what is kept of its earlier runs, the newest first."""
+        namespace, _, name = key.partition("/")
+        kept = f"SELECT {OF_RUN} FROM runs WHERE namespace = ? AND name = ? ORDER BY number DESC"
+        self._db.execute("BEGIN")  # the job may be run again between the two
+        try:
+            return [self.get(key), *map(job_of, self._db.execute(kept, (namespace, name)).fetchall())]
+        finally:
+            self._db.execute("COMMIT")
 
     def _one(self, key: str, statement: str, *given: Any) -> StoredJob:
         namespace, _, name = key.rpartition("/")
         row = self._db.execute(statement, (*given, namespace, name)).fetchone()
         if row is None:
             raise NotFoundError(Text("there is no job {name} in namespace {space}", name=name, space=namespace))
-        return _job(row)
+        return job_of(row)
 
     def by_uid(self, uid: str) -> StoredJob | None:
-        row = self._db.execute("SELECT * FROM jobs WHERE uid = ?", (uid,)).fetchone()
-        return _job(row) if row is not None else None
+        row = self._db.execute(f"SELECT {ALL} FROM jobs WHERE uid = ?", (uid,)).fetchone()
+        return job_of(row) if row is not None else None
 
     def unfinished(self) -> list[StoredJob]:
         """Jobs the supervisor still has something to do for."""
@@ -215,13 +204,13 @@ class JobStore:
 
     def unsettled(self) -> list[StoredJob]:
         """The unfinished ones in the order they came, without their environments."""
-        return self._jobs("finished = 0 ORDER BY created_at, uid", columns=_ALL_BUT_ENVIRONMENT)
+        return self._jobs("finished = 0 ORDER BY created_at, uid", columns=ALL_BUT_ENVIRONMENT)
 
     def waiting_for_ttl(self) -> list[StoredJob]:
         return self._jobs("finished = 1 AND document LIKE '%ttlSecondsAfterFinished%' ORDER BY created_at")
 
-    def _jobs(self, which: str, columns: str = "*") -> list[StoredJob]:
-        return [_job(row) for row in self._db.execute(f"SELECT {columns} FROM jobs WHERE {which}")]
+    def _jobs(self, which: str, columns: str = ALL) -> list[StoredJob]:
+        return [job_of(row) for row in self._db.execute(f"SELECT {columns} FROM jobs WHERE {which}")]
 
     def changes(self, since: int | None, namespace: str | None = None) -> StoreChanges:
         """What happened after that revision (None: everything there is). Its cost is that of the changes alone."""
@@ -233,7 +222,7 @@ class JobStore:
                 return StoreChanges(revision=revision, jobs=(), gone=(), whole=False)
             if since is None or not revision - _REMOVALS_KEPT <= since <= revision:
                 return StoreChanges(revision=revision, jobs=_All(self, namespace), gone=(), whole=True)
-            jobs = [_job(row) for row in self.changed_after(since, namespace)]
+            jobs = [job_of(row) for row in self.changed_after(since, namespace)]
             removed = db.execute(
                 "SELECT namespace, name FROM removed WHERE revision > ?1 AND (?2 IS NULL OR namespace = ?2)"
                 " ORDER BY revision",
@@ -247,7 +236,7 @@ class JobStore:
 
     def changed_after(self, revision: int, namespace: str | None, at_most: int = -1) -> Sequence[sqlite3.Row]:
         return self._db.execute(
-            f"SELECT {_ALL_BUT_ENVIRONMENT} FROM jobs"
+            f"SELECT {ALL_BUT_ENVIRONMENT} FROM jobs"
             " WHERE revision > ?1 AND (?2 IS NULL OR namespace = ?2) ORDER BY revision LIMIT ?3",
             (revision, namespace, at_most),
         ).fetchall()
@@ -255,48 +244,71 @@ class JobStore:
     def uids(self) -> set[str]:
         return {row[0] for row in self._db.execute("SELECT uid FROM jobs")}
 
+    def keeps(self, uid: str) -> bool:
+        """Whether it is an earlier run of a job."""
+        return self._db.execute("SELECT 1 FROM runs WHERE uid = ?", (uid,)).fetchone() is not None
+
     def events(self, uid: str) -> list[EventRecord]:
-        columns = "first_time, time, severity, reason, message, count"
-        rows = self._db.execute(f"SELECT {columns} FROM events WHERE uid = ? ORDER BY id", (uid,))
-        return [_event(row) for row in rows]
+        kept = self._db.execute("SELECT events FROM runs WHERE uid = ?", (uid,)).fetchone()
+        return [event_of(values) for values in (self._events(uid) if kept is None else json.loads(kept[0]))]
+
+    def _events(self, uid: str) -> list[Sequence[Any]]:
+        rows = self._db.execute(f"SELECT {', '.join(EVENT)} FROM events WHERE uid = ? ORDER BY id", (uid,))
+        return [tuple(row) for row in rows]
 
     # -- writing: what is wanted ---------------------------------------------------------------------
-    def add(
-        self,
-        *,
-        uid: str,
-        namespace: str,
-        name: str,
-        engine: str,
-        owner: str,
-        folder: str,
-        document: Mapping[str, Any],
-        environment: Mapping[str, str],
-        now: datetime,
-    ) -> StoredJob:
-        def work() -> StoredJob:
-            present = self._db.execute("SELECT 1 FROM jobs WHERE namespace = ? AND name = ?", (namespace, name))
-            if present.fetchone() is not None:
-                wrong = Text("a job named {name} exists already in namespace {space}", name=name, space=namespace)
-                hint = Text("choose another name, or remove it first: {command}", command=f"oarsman delete {name}")
-                raise ConflictError(wrong, field="metadata.name", hint=hint)
-            columns = {
-                "uid": uid,
-                "namespace": namespace,
-                "name": name,
-                "engine": engine,
-                "owner": owner,
-                "folder": folder,
-                "document": json.dumps(document),
-                "environment": json.dumps(dict(environment)),
-                "created_at": _text(now),
-                "revision": self._next_revision(),
-            }
-            marks = ", ".join(f":{column}" for column in columns)
-            insert = f"INSERT INTO jobs ({', '.join(columns)}) VALUES ({marks}) RETURNING *"
-            return _job(self._db.execute(insert, columns).fetchone())
+    def add(self, **wanted: Unpack[NewJob]) -> StoredJob:
+        return self._write(lambda: self._add(wanted))
+
+    def replace(self, *, keeping: int, **wanted: Unpack[NewJob]) -> tuple[StoredJob, Sequence[str]]:
+        """The next run of a job that has ended, and the uids of those that there is something to clear away of: of the
+        one before, which is kept as a run, and of those that are not among the newest `keeping` any more."""
+
+        def work() -> tuple[StoredJob, Sequence[str]]:
+            named = wanted["namespace"], wanted["name"]
+            ended = self._db.execute(
+                "SELECT uid FROM jobs WHERE namespace = ? AND name = ? AND finished = 1 AND deleting = 0", named
+            ).fetchone()
+            if ended is None:
+                return self._add(wanted), []
+            uid = ended["uid"]
+            self._db.execute(
+                f"INSERT INTO runs ({KEPT}, number, events) SELECT {KEPT}, {NUMBER}, ? FROM jobs WHERE uid = ?",
+                (json.dumps(self._events(uid)), uid),
+            )
+            self._db.execute("DELETE FROM jobs WHERE uid = ?", (uid,))
+            old = "(SELECT number FROM runs WHERE namespace = ?1 AND name = ?2 ORDER BY number DESC LIMIT -1 OFFSET ?3)"
+            drop = f"DELETE FROM runs WHERE namespace = ?1 AND name = ?2 AND number IN {old} RETURNING uid"
+            gone = [row[0] for row in self._db.execute(drop, (*named, keeping)).fetchall()]
+            return self._insert(wanted), [*gone, uid]
 
         return self._write(work)
+
+    def _add(self, wanted: NewJob) -> StoredJob:
+        namespace, name = wanted["namespace"], wanted["name"]
+        if self._db.execute("SELECT 1 FROM jobs WHERE namespace = ? AND name = ?", (namespace, name)).fetchone():
+            wrong = Text("a job named {name} exists already in namespace {space}", name=name, space=namespace)
+            hint = Text("choose another name, or remove it first: {command}", command=f"oarsman delete {name}")
+            raise ConflictError(wrong, field="metadata.name", hint=hint)
+        self._drop_runs(namespace, name)  # an older Oarsman that deletes a job does not know of them
+        return self._insert(wanted)
+
+    def _insert(self, wanted: NewJob) -> StoredJob:
+        columns = {
+            **{name: value for name, value in wanted.items() if name != "now"},
+            "document": json.dumps(wanted["document"]),
+            "environment": json.dumps(dict(wanted["environment"])),
+            "created_at": time_text(wanted["now"]),
+            "revision": self._next_revision(),
+        }
+        marks = ", ".join(f":{column}" for column in columns)
+        insert = f"INSERT INTO jobs ({', '.join(columns)}) VALUES ({marks}) RETURNING {ALL}"
+        return job_of(self._db.execute(insert, columns).fetchone())
+
+    def _drop_runs(self, namespace: str, name: str) -> list[str]:
+        """Their uids."""
+        drop = "DELETE FROM runs WHERE namespace = ? AND name = ? RETURNING uid"
+        return [row[0] for row in self._db.execute(drop, (namespace, name)).fetchall()]
 
     def change_document(self, key: str, document: Mapping[str, Any], *, expected_generation: int) -> StoredJob:
         """Replace what is wanted; refused if somebody else changed it meanwhile."""
@@ -305,12 +317,12 @@ class JobStore:
         def work() -> StoredJob:
             row = self._db.execute(
                 "UPDATE jobs SET document = ?, generation = generation + 1, finished = 0, revision = ?"
-                " WHERE uid = ? AND generation = ? RETURNING *",
+                f" WHERE uid = ? AND generation = ? RETURNING {ALL}",
                 (json.dumps(document), self._next_revision(), job.uid, expected_generation),
             ).fetchone()
             if row is None:
                 raise ConflictError(Text("{key} was changed by somebody else at the same time; try again", key=job.key))
-            return _job(row)
+            return job_of(row)
 
         return self._write(work)
 
@@ -322,7 +334,8 @@ class JobStore:
 
     def _flag(self, key: str, change: str) -> StoredJob:
         """As it is then: a moment later it may be gone, or another may have its name."""
-        change = f"UPDATE jobs SET {change}, revision = ? WHERE namespace = ? AND name = ? RETURNING *"
+        change = f"UPDATE jobs SET {change}, revision = ? WHERE namespace = ? AND name = ?"
+        change += f" RETURNING {ALL}"
         return self._write(lambda: self._one(key, change, self._next_revision()))
 
     # -- writing: what it became ---------------------------------------------------------------------
@@ -369,16 +382,23 @@ class JobStore:
             message = json.dumps(written)
         repeated = self._db.execute(
             "UPDATE events SET time = ?, count = count + 1 WHERE uid = ? AND reason = ? AND message = ?",
-            (_text(now), uid, reason, message),
+            (time_text(now), uid, reason, message),
         )
         if repeated.rowcount == 0:
             self._db.execute(
                 "INSERT INTO events (uid, first_time, time, severity, reason, message) VALUES (?, ?, ?, ?, ?, ?)",
-                (uid, _text(now), _text(now), severity, reason, message),
+                (uid, time_text(now), time_text(now), severity, reason, message),
             )
 
-    def remove(self, uid: str) -> None:
-        self._write(lambda: self._db.execute("DELETE FROM jobs WHERE uid = ?", (uid,)))
+    def remove(self, uid: str) -> Sequence[str]:
+        """With its earlier runs, whose uids are returned. An earlier run itself is not removed by this."""
+
+        def work() -> Sequence[str]:
+            removed = "DELETE FROM jobs WHERE uid = ? RETURNING namespace, name"
+            row = self._db.execute(removed, (uid,)).fetchone()
+            return self._drop_runs(*row) if row is not None else ()
+
+        return self._write(work)
 
     def _next_revision(self) -> int:
         change = "UPDATE counters SET value = value + 1 WHERE name = 'revision' RETURNING value"
@@ -409,26 +429,3 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-def _job(row: sqlite3.Row) -> StoredJob:
-    values = dict(row)
-    for name in ("document", "environment", "status"):
-        values[name] = json.loads(values[name])
-    for name in ("stop_requested", "deleting", "finished"):
-        values[name] = bool(values[name])
-    values["created_at"] = datetime.fromisoformat(values["created_at"])
-    return StoredJob(**values)
-
-
-def _event(row: sqlite3.Row) -> EventRecord:
-    values = dict(row)
-    for name in ("first_time", "time"):
-        values[name] = datetime.fromisoformat(values[name])
-    if values["message"].startswith('{"template": '):  # what a sentence was made of; else it was kept as it was said
-        values["message"] = load(json.loads(values["message"]))
-    return EventRecord(**values)
-
-
-def _text(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat()

@@ -80,7 +80,12 @@ def test_a_name_is_taken_until_the_job_of_that_name_has_ended_and_is_replaced(
     with pytest.raises(ConflictError, match="has not ended"):
         submit(jobs, replace=True)
     played.status(first.job.key, a_status(names.SUCCEEDED))
-    assert submit(jobs, replace=True).job.uid != first.job.uid
+    second = submit(jobs, replace=True)
+    assert (second.job.uid != first.job.uid, first.run, second.run) == (True, 1, 2)
+    played.status(first.job.key, a_status(names.SUCCEEDED))
+    third = submit(jobs, replace=True)
+    clone = {**third.job.document, "metadata": {**third.job.document["metadata"], "name": "clone"}}
+    assert (third.run, submit(jobs, clone).run) == (3, 1)
 
 
 def test_a_printed_job_can_be_submitted_again(jobs: KubeBackend) -> None:

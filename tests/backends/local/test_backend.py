@@ -286,3 +286,23 @@ def test_what_is_asked_for_is_on_record_although_no_supervisor_could_be_told(
     asyncio.run(interrupted(getattr(backend, verb)("default/pi"), on_record))
     assert on_record()
     asyncio.run(backend.close())
+
+
+def test_a_number_of_runs_that_is_none_is_refused_before_anything_is_replaced(
+    jobs: LocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uid = finished(jobs)
+    monkeypatch.setenv("OARSMAN_RUNS_KEPT", "a few")
+    with pytest.raises(UserError, match="is not a number of runs: 'a few'"):
+        jobs.submit(document(), environment={}, folder=Path("/"), replace=True)
+    assert [record.job.uid for record in jobs.runs("default/pi")] == [uid]
+
+
+def test_what_an_earlier_run_used_and_wrote_is_read_by_its_number(jobs: LocalBackend) -> None:
+    uid = finished(jobs)
+    series = Series(jobs._paths.job(uid), 5.0)
+    jobs._paths.job(uid).mkdir(parents=True, exist_ok=True)
+    series.add(Moment(NOW.timestamp(), {"pi-worker-0": Sample(50.0, GIB)}))
+    jobs.submit(document(), environment={}, folder=Path("/"), replace=True)
+    assert [sample.memory_bytes for sample in jobs.usage_series("default/pi#1")] == [GIB]
+    assert list(jobs.usage_series("default/pi")) == []

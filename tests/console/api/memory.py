@@ -88,6 +88,7 @@ class MemoryJobs:
         self._change = threading.Condition()
         self._records: dict[str, JobRecord] = {}
         self._gone: dict[str, int] = {}
+        self._earlier: dict[str, JobRecord] = {}  # runs, by keys that end with their number
         self._revision = 0
         self._lines: dict[str, list[LogLine]] = {}
         self.submitted: list[dict[str, Any]] = []  # with what each job was submitted
@@ -123,9 +124,15 @@ class MemoryJobs:
         return record
 
     def record(self, key: str) -> JobRecord:
-        if key not in self._records:
+        if (found := self._earlier.get(key) or self._records.get(key)) is None:
             raise NotFoundError(f"there is no job {key}")
-        return self._records[key]
+        return found
+
+    def keep(self, key: str) -> None:
+        """The job as it is becomes an earlier run, with what it said; another of its name can be added."""
+        record = self._records.pop(key)
+        self._earlier[f"{key}#{record.run}"] = record
+        self._lines[f"{key}#{record.run}"] = self._lines.pop(key, [])
 
     def records(self) -> Sequence[JobRecord]:
         return list(self._records.values())
@@ -201,6 +208,10 @@ class MemoryJobs:
 
     async def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
         return [record for record in self._records.values() if namespace in (None, record.job.namespace)]
+
+    async def runs(self, key: str) -> Sequence[JobRecord]:
+        earlier = [record for name, record in self._earlier.items() if name.startswith(f"{key}#")]
+        return [self.record(key), *reversed(earlier)]
 
     async def events(self, key: str) -> Sequence[EventRecord]:
         self.record(key)

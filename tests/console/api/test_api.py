@@ -69,7 +69,7 @@ def test_whoever_may_only_look_has_nothing_run(ask: Asking, path: str, body: dic
     assert (len(ask.jobs.records()), ask.jobs.submitted) == (1, [])
 
 
-READS = ["", "/events", "/log", "/log/download", "/usage", "/progress", "/watch", "/log/stream"]
+READS = ["", "/runs", "/events", "/log", "/log/download", "/usage", "/progress", "/watch", "/log/stream"]
 
 
 @pytest.mark.parametrize("what", READS)
@@ -99,6 +99,63 @@ def test_whoever_may_only_look_sees_no_secrets_in_a_job(ask: Asking) -> None:
         hidden, whole = ask("GET", path, by="vera").text, [ask("GET", path, by=name).text for name in ("ada", "root")]
         assert ("s3cret" in hidden, "****" in hidden) == (False, True), path
         assert all("s3cret" in each for each in whole), path
+
+
+RUN_READS = ["", "/events", "/log", "/log/download", "/usage", "/progress", "/log/stream"]
+
+
+def an_earlier_run(ask: Asking, owner: str = "ada") -> None:
+    """Of pi, with a secret, by that owner; the newest run is ada's."""
+    document = a_document()
+    launcher = document["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    launcher["env"] = [{"name": "HF_TOKEN", "value": "s3cret"}]
+    ask.jobs.add(document=document, status=FAILED, owner=owner)
+    ask.jobs.say("default/pi", "said by the first")
+    ask.jobs.keep("default/pi")
+    ask.jobs.add(status=SUCCEEDED, run=2)
+    ask.jobs.say("default/pi", "said by the second")
+
+
+def test_the_runs_of_a_job_are_listed_and_each_is_shown_with_its_log(ask: Asking) -> None:
+    an_earlier_run(ask)
+    runs = ask("GET", "/jobs/default/pi/runs").json()
+    assert [(run["run"], run["state"], run["cause"]) for run in runs] == [
+        (2, "Succeeded", ""),
+        (1, "Failed", "rank 1 on pi-worker-0 exited with code 3"),
+    ]
+    first = ask("GET", "/jobs/default/pi", params={"run": 1}).json()
+    assert (first["summary"]["run"], first["cause"]["rank"]) == (1, 1)
+    for what in ("/log", "/log/download", "/log/stream"):
+        said = {
+            run: ask("GET", f"/jobs/default/pi{what}", params={"run": run} if run else {}).text for run in (None, 1)
+        }
+        assert ("the second" in said[None], "the first" in said[None]) == (True, False), what
+        assert ("the second" in said[1], "the first" in said[1]) == (False, True), what
+    assert ask("GET", "/jobs/default/pi", params={"run": 7}).status_code == 404
+    assert ask("GET", "/jobs/default/pi", params={"run": 0}).status_code == 422
+
+
+@pytest.mark.parametrize("what", RUN_READS)
+def test_an_earlier_run_is_seen_by_whom_it_belongs_to(ask: Asking, what: str) -> None:
+    """Whoever is an admin may replace the job of somebody else, and may be none any more."""
+    an_earlier_run(ask, owner="bob")
+    asked = {
+        by: ask("GET", f"/jobs/default/pi{what}", by=by, params={"run": 1}).status_code for by in ("bob", "ada", "")
+    }
+    assert asked == {"bob": 200, "ada": 404, "": 401}
+
+
+def test_only_runs_that_one_may_see_are_listed(ask: Asking) -> None:
+    an_earlier_run(ask, owner="bob")
+    listed = {by: ask("GET", "/jobs/default/pi/runs", by=by) for by in ("ada", "bob", "vera")}
+    assert {by: answer.status_code for by, answer in listed.items()} == {"ada": 200, "bob": 404, "vera": 200}
+    assert {by: len(listed[by].json()) for by in ("ada", "vera")} == {"ada": 1, "vera": 2}
+
+
+def test_whoever_may_only_look_sees_no_secrets_in_an_earlier_run(ask: Asking) -> None:
+    an_earlier_run(ask)
+    hidden, whole = (ask("GET", "/jobs/default/pi", by=by, params={"run": 1}).text for by in ("vera", "ada"))
+    assert ("s3cret" in hidden, "****" in hidden, "s3cret" in whole) == (False, True, True)
 
 
 def test_hosts_and_the_queue_do_not_tell_a_user_about_others(ask: Asking) -> None:

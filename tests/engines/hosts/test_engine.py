@@ -325,3 +325,22 @@ def test_nobody_fills_the_memory_of_the_supervisor_with_variables_for_many_hosts
         theirs = Confined(str(tmp_path), []).kept({}, variables)
         said = host_spec.all_refusals(many, folder=tmp_path, separation=confines, environment=theirs)
         assert any("too long for 20001 hosts" in why for why in said) == given
+
+
+def test_of_an_earlier_run_only_what_it_wrote_and_used_is_kept(tmp_path: Path) -> None:
+    engine, _ = engine_and_assignment(tmp_path)
+    for path in ("logs/attempt-1/merged.log", "usage.jsonl", "volumes/pi-worker-0/scratch/large", "agent.lock"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("x")
+    add_note(str(tmp_path), AgentStarted(1, "not the one that has this number now"))
+    (tmp_path / "link").symlink_to("/")
+    for _ in range(2):  # whoever was killed half way does it again
+        asyncio.run(engine.forget("uid-pi", keeps_log=True))
+        assert {path.name for path in tmp_path.iterdir()} == {"logs", "usage.jsonl"}
+    assert (tmp_path / "logs/attempt-1/merged.log").read_text() == "x"
+
+
+def test_an_earlier_run_that_never_began_has_nothing_to_clear_away(tmp_path: Path) -> None:
+    engine = HostsEngine(job_folder=lambda uid: tmp_path / uid, run_folder=lambda uid: tmp_path / "run" / uid)
+    asyncio.run(engine.forget("never-begun", keeps_log=True))
+    assert list(tmp_path.iterdir()) == []

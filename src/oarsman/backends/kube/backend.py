@@ -85,27 +85,29 @@ class KubeBackend(Edits):
         async with self._asking() as kube:
             sent = records.to_send(document, self.home, owner)
             key = records.key_of(sent)
-            if replace:
-                await self._replace(kube, key)
+            if replace and (run := await self._replace(kube, key)) > 1:
+                sent["metadata"]["annotations"][names.ANNOTATION_RUN] = str(run)
             try:
                 return records.record(await kube.create(records.resource_of(sent), sent))
             except AlreadyExists as error:
                 hint = Text("delete it first: {command}", command=f"oarsman delete {key}")
                 raise ConflictError(Text("there is a job {key} already", key=key), hint=hint) from error
 
-    async def _replace(self, kube: Kube, key: str) -> None:
-        """Take a finished job of the same name away, and wait until it is gone."""
+    async def _replace(self, kube: Kube, key: str) -> int:
+        """Take a finished job of the same name away, and wait until it is gone. Which run the next one is."""
         try:
             found = await self._found(kube, key)
         except NotFoundError:
-            return
-        if not records.record(found).status.finished:
+            return 1
+        record = records.record(found)
+        if not record.status.finished:
             hint = Text("stop it first: {command}", command=f"oarsman stop {found['metadata']['name']}")
             raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
         namespace, _, name = key.partition("/")
         await kube.delete(resources.MPIJOBS, name, namespace, uid=found["metadata"]["uid"], propagation="Foreground")
         async for _ in follow.one(kube, resources.MPIJOBS, namespace, name):
             pass
+        return record.run + 1
 
     async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
         async with self._asking() as kube:

@@ -19,7 +19,7 @@ from oarsman.status.codec import from_wire
 
 Document = dict[str, Any]
 ENGINE = "kube"
-_OF_ANOTHER_RUN = (names.ANNOTATION_STOP, names.ANNOTATION_ATTEMPT)
+_OF_ANOTHER_RUN = (names.ANNOTATION_STOP, names.ANNOTATION_ATTEMPT, names.ANNOTATION_RUN)
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -46,6 +46,7 @@ def record(found: Mapping[str, Any]) -> JobRecord:
     metadata = found["metadata"]
     job, version = job_of(found), str(metadata.get("resourceVersion"))
     annotations = metadata.get("annotations") or {}
+    run = str(annotations.get(names.ANNOTATION_RUN))  # anybody may write there
     return JobRecord(
         job=job,
         status=from_wire(found.get("status") or {}),
@@ -56,6 +57,7 @@ def record(found: Mapping[str, Any]) -> JobRecord:
         deleting="deletionTimestamp" in metadata,
         stop_requested=annotations.get(names.ANNOTATION_STOP) == "true",
         revision=int(version) if version.isdigit() else 0,  # opaque by contract, a number in practice
+        run=int(run) if run.isdecimal() and len(run) < 10 else 1,
     )
 
 

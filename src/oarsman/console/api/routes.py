@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from pydantic.fields import FieldInfo
 from starlette.responses import StreamingResponse
 
+from oarsman.backends.base import run_key
 from oarsman.console.api import PREFIX, streams
 from oarsman.console.api.problems import responses
 from oarsman.console.console import Context, RequestContext
@@ -66,7 +67,10 @@ _ONLY: dict[str, tuple[Any, Any]] = {
     "launcher": (Annotated[bool, Query(description="Only what the launcher itself said.")], False),
     "stream": (Annotated[Literal["out", "err"] | None, Query()], None),
     "search": (Annotated[Search, Query(description="Lines that contain it, whatever the case of its letters.")], None),
-    "attempt": (Annotated[int | None, Query(ge=1, le=1_000_000, description="Default: the newest.")], None),
+    **dict.fromkeys(
+        ("attempt", "run"),
+        (Annotated[int | None, Query(ge=1, le=1_000_000, description="Default: the newest.")], None),
+    ),
 }
 
 
@@ -165,13 +169,13 @@ async def _stream(context: RequestContext, name: str, given: Arguments, place: s
         return context.stream(streams.one_job(service, backend.job_index, given["key"]))
     key, only, after = given["key"], given["only"], place or given["after"]
     await service.log(key, only, after=after, limit=1)
-    followed = backend.followers.follow(key, replace(views.log_query(only), live=True), after)
+    followed = backend.followers.follow(run_key(key, only.run), replace(views.log_query(only), live=True), after)
     return context.stream(context.console.streams.of_log(followed, context.caller.counted_as))
 
 
 async def _download_log(context: RequestContext, key: str, only: LogFilter) -> Response:
-    await context.service.job(key)
-    name = key.partition("/")[2]
+    await context.service.job(key, run=only.run)
+    name = key.partition("/")[2] + ("" if only.run is None else f"-run-{only.run}")
     headers = {"Content-Disposition": f'attachment; filename="{name}.log"'}
     context.console.streams.refuse_too_many(context.caller.counted_as)  # while nothing is sent yet
     lines = context.while_it_holds(context.service.download_log(key, only))

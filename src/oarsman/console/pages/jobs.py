@@ -161,7 +161,9 @@ class Bulk(PagePart):
                 note(key)
             if len(keys) > _NAMED:
                 note(self.say("and {count} more", count=len(keys) - _NAMED))
-            if act.what in ("delete", "rerun"):
+            if act.what == "delete":
+                ui.label(self.say("Their logs and earlier runs are deleted."))
+            elif act.what == "rerun" and self.context.backend.jobs.place == "kube":
                 ui.label(self.say("Their logs are deleted."))
             submit_or_cancel(self.say, dialog, act.word, grave=act.what == "delete")
         if await answered(dialog):

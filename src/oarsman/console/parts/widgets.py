@@ -270,12 +270,13 @@ _HEADER = """
 CARDS_IF_NARROW = ':grid="Quasar.Screen.width < 700"'
 # The cell of a column whose values are milliseconds
 TIME = '<q-td :props="props"><oarsman-time :at="props.value" /></q-td>'
-_VALUE = """<oarsman-time v-if="['time', 'last'].includes(col.name)" :at="col.value" />
+_VALUE = """<oarsman-time v-if="['time', 'last', 'created'].includes(col.name)" :at="col.value" />
   <template v-else>{{ col.value }}</template>"""
 # A row where there is no room for one: its first column, and below it what else is known.
 _CARD = f"""
 <div class="col-12 oarsman-row-card">
-  <div v-for="col in props.cols.slice(0, 1)" :key="col.name" class="oarsman-h3">{_VALUE}</div>
+  <a v-if="props.row.href" class="oarsman-link" :href="props.row.href">{{{{ props.cols[0].value }}}}</a>
+  <div v-for="col in props.row.href ? [] : props.cols.slice(0, 1)" :key="col.name" class="oarsman-h3">{_VALUE}</div>
   <div class="oarsman-row-facts">
     <span v-for="col in props.cols.slice(1).filter((col) => col.value !== '' && col.value != null)" :key="col.name">{{{{
       col.label }}}}: {_VALUE}</span>

@@ -112,7 +112,7 @@ class KubeEngine:
                     meta = config.metadata
                     await self._kube.delete(kinds.CONFIG_MAPS, meta.name, meta.namespace, uid=meta.uid)
 
-    async def forget(self, uid: str) -> None:
+    async def forget(self, uid: str, *, keeps_log: bool = False) -> None:
         """What a job had goes with its MPIJob, which owns it."""
         self._conflicts.pop(uid, None)
         self._refusals.pop(uid, None)

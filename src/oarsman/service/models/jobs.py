@@ -45,6 +45,7 @@ class JobSummary(Value):
     memory_bytes: int = 0
     gpus: int = 0
     attempt: int = 0
+    run: int = 1  # which it is of those that had this name
     created: datetime
     started: datetime | None = None
     ended: datetime | None = None
@@ -140,7 +141,7 @@ class Create(Value):
     document: Mapping[str, Any] | None = None
     folder: str | None = None  # where it runs, on engines that use the server's machine
     environment: Annotated[Mapping[str, str], few(10_000, str)] = Field(default_factory=dict)
-    replace: bool = False  # an ended job of the same name is deleted first
+    replace: bool = False  # as the next run of an ended job of the same name
 
 
 class Scale(Value):
@@ -206,6 +207,7 @@ class LogFilter(Value):
     stream: Literal["out", "err"] | None = None
     search: Annotated[str | None, Field(max_length=1000)] = None
     attempt: Annotated[int | None, Field(ge=1)] = None
+    run: Annotated[int | None, Field(ge=1)] = None
 
 
 ALL_LINES = LogFilter.model_construct()

@@ -58,3 +58,19 @@ def test_secrets_are_not_copied_and_copies_go_with_their_jobs(submitter: SshMach
     assert f"stay on {host}" in said.stdout
     submitter.run("hosts", "clean", "--yes")
     assert not any(on_hosts(submitter).values())
+
+
+def test_a_job_that_is_run_again_keeps_its_log_here_and_holds_no_copy_there(submitter: SshMachine) -> None:
+    """The copy goes with the newest run, although there are earlier ones."""
+    document = mpijob("one", ["sh", "-c", "echo it is said"], workers=1)
+    for _ in range(2):
+        submitter.jobs.submit(document, environment=submitter.environment, folder=submitter.folder, replace=True)
+        submitter.until_finished("default/one")
+    earlier = submitter.jobs.get("default/one#1")
+    assert submitter.lines("default/one#1") == ["it is said"]
+    while "journal.jsonl" in {path.name for path in submitter.paths.job(earlier.job.uid).iterdir()}:
+        time.sleep(0.1)
+    assert earlier.status.machines != {}
+    submitter.run("delete", "one", "--wait")
+    while any(on_hosts(submitter).values()):
+        time.sleep(0.1)

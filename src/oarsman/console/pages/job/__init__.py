@@ -12,6 +12,7 @@ from nicegui import events, ui
 from oarsman.console.pages.job.actions import Actions
 from oarsman.console.pages.job.head import Head, launch
 from oarsman.console.pages.job.ranks import RanksTab
+from oarsman.console.pages.job.runs import RunsTab, address
 from oarsman.console.pages.job.tabs import Events, Log, Manifest, MetricsTab, Tab, Usage
 from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import words
@@ -85,13 +86,15 @@ class JobPage(Page):
 
     async def show(self, request: Request) -> None:
         self.key = key_of(request)
+        run = request.query_params.get("run", "")
+        self.run = int(run) if run.isdecimal() and len(run) < 10 else None  # None: the newest
         try:
-            self.job = await self.context.ask(self.service.job, self.key)
+            self.job = await self.context.ask(self.service.job, self.key, run=self.run)
         except (NotFoundError, ForbiddenError) as error:
             page_head(self.key)
             said(self.say, error.message).classes("oarsman-card")
             return
-        about = (self.context, self.key, self.job)
+        about = (self.context, self.key, self.job, self.run)
         self.log, ranks = Log(*about), RanksTab(*about)
         ranks.on_pick = self._log_of
         self.log.asked = request.query_params
@@ -102,12 +105,13 @@ class JobPage(Page):
             Usage(*about),
             MetricsTab(*about),
             Events(*about),
+            RunsTab(*about),
             Manifest(*about),
         )
         self.tabs: dict[str, Tab] = {tab.name: tab for tab in tabs}
         self.firm = ui.element("div")
         self.actions = Actions(self.context, self.key, self.firm, self.refresh)
-        self.head = Head(self.context, self.job, self.actions)
+        self.head = Head(self.context, self.job, self.actions, self.run)
         Ticking(self.say)
         with ui.tabs().props("dense no-caps align=left outside-arrows mobile-arrows").classes("w-full") as bar:
             for name in self.tabs:
@@ -127,10 +131,10 @@ class JobPage(Page):
 
     async def refresh(self) -> None:
         try:
-            found = await self.context.ask(self.service.job, self.key)
+            found = await self.context.ask(self.service.job, self.key, run=self.run)
         except NotFoundError:
             if not self.actions.busy:
-                ui.navigate.to("/jobs")
+                ui.navigate.to("/jobs" if self.run is None else address(self.key))
             return
         if found != self.job:
             self.job = found

@@ -46,7 +46,12 @@ class Actions(PagePart):
         if state == "Deleting":
             return
         if state in ENDED:
-            question = say("Run {name} again? Logs and events of this run are deleted; a clone keeps them.", name=name)
+            if self.job.summary.engine == "kube":
+                question = say(
+                    "Run {name} again? Logs and events of this run are deleted; a clone keeps them.", name=name
+                )
+            else:
+                question = say("Run {name} again? What it wrote stays as an earlier run.", name=name)
             self.offer(say("Run again"), "replay", partial(self._do, "rerun", service.rerun), question)
         else:
             if state == "Suspended":
@@ -76,7 +81,9 @@ class Actions(PagePart):
     async def _delete(self) -> None:
         name = self.job.summary.name
         with ui.dialog() as dialog, ui.card():
-            ui.label(self.say("Type the name of the job to delete it with its logs: {name}", name=name))
+            ui.label(
+                self.say("Type the name of the job to delete it with its logs and earlier runs: {name}", name=name)
+            )
             typed = ui.input(self.say("Name")).props("outlined dense")
             delete = submit_or_cancel(self.say, dialog, self.say("Delete"), grave=True)
             delete.bind_enabled_from(typed, "value", lambda value: value == name)

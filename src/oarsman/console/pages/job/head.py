@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from functools import partial
 
 from nicegui import ui
 
 from oarsman.console.pages.job.actions import Actions
+from oarsman.console.pages.job.runs import which
 from oarsman.console.pages.page import PageContext, PagePart
 from oarsman.console.parts import words
 from oarsman.console.parts.charts import STEPS
@@ -32,10 +34,11 @@ class Head(PagePart):
     """`show` draws what has changed. The buttons are drawn anew only if they are others: a click on one that is just
     being replaced is lost."""
 
-    def __init__(self, context: PageContext, job: JobView, actions: Actions) -> None:
+    def __init__(self, context: PageContext, job: JobView, actions: Actions, run: int | None) -> None:
+        """`run`: an earlier one; nothing is done to that. None: the newest."""
         super().__init__(context)
         self._actions = actions
-        self.job = job
+        self.job, self.run = job, run
         one, say = job.summary, self.say
         crumbs(
             say,
@@ -48,6 +51,8 @@ class Head(PagePart):
         with ui.row().classes("oarsman-head"):
             heading(one.name, 1)
             self._state = Part(ui.row().classes("items-baseline"), lambda _: self._draw_state())
+            draw_run = partial(which, self.say, one.key, chosen=run is not None)
+            self._number = Part(ui.row().classes("items-center"), draw_run)
             ui.space()
             self._buttons = Part(ui.row().classes("items-center oarsman-actions"), lambda _: actions.buttons())
         self._about = Part(ui.row().classes("oarsman-about"), lambda found: self._draw_about(*found))
@@ -57,7 +62,8 @@ class Head(PagePart):
         self.job = self._actions.job = job
         one = job.summary
         self._state.show((one.state, one.started, one.ended))
-        if self.context.may_change:
+        self._number.show(one.run)
+        if self.context.may_change and self.run is None:
             self._buttons.show(self._actions.offered())
         self._about.show((tuple(self._facts()), self._reached()))
         self._outcome.show((one.state, one.message, one.retry_at, job.cause))

@@ -67,7 +67,7 @@ class RanksTab(Tab):
             ui.label(self.say("A click on a rank shows its log."))
 
     async def refresh(self) -> None:
-        progress = await self.context.ask(self.service.progress, self.key)
+        progress = await self.context.ask(self.service.progress, self.key, run=self.run)
         # where no line of them was read, what the job itself says of its ranks
         ranks = progress.ranks or [
             RankProgress(rank=r.rank, host=r.host, state=r.state, exit_code=r.exit_code) for r in self.job.ranks

@@ -23,14 +23,18 @@ from oarsman.text.catalogue import N_
 
 
 class Tab(PagePart, ABC):
-    """`name` is its title, and in the address. One that `follows` also changes while the job itself does not."""
+    """`name` is its title, and in the address. One that `follows` also changes while the job itself does not.
+
+    `run`: which run of the job it is about; None: the newest, whichever that is.
+    """
 
     name: str
     follows = False
 
-    def __init__(self, context: PageContext, key: str, job: JobView) -> None:
+    def __init__(self, context: PageContext, key: str, job: JobView, run: int | None = None) -> None:
         super().__init__(context)
         self.key = key
+        self.run = run
         self.job = job
 
     @property
@@ -69,7 +73,7 @@ class Events(Tab):
         self.table.add_slot("body-cell-message", _MESSAGE)
 
     async def refresh(self) -> None:
-        found = await self.context.ask(self.service.events, self.key)
+        found = await self.context.ask(self.service.events, self.key, run=self.run)
         rows = [
             {
                 "id": number,
@@ -138,6 +142,7 @@ class Log(Tab):
     def build(self) -> None:
         asked = self.asked
         self.wanted: dict[str, Any] = {
+            "run": self.run,
             **{name: _number(asked.get(name, "")) for name in ("attempt", "worker", "rank")},
             "launcher": asked.get("launcher") == "true" or None,
             "stream": "err" if asked.get("stream") == "err" else None,
@@ -150,13 +155,13 @@ class Log(Tab):
             ui.checkbox(self.say("Wrap"), value=True, on_change=lambda e: self.view.look(wrap=e.value))
             with ui.element("a").classes("oarsman-link").props("download") as self.link:
                 ui.label(self.say("Download"))
-        self.view = LogView(self.say, self.key, self._run, asked.get("at", "")).classes("w-full")
+        self.view = LogView(self.say, self.key, self._reading, asked.get("at", "")).classes("w-full")
         self.view.find(self.search, only=self.only)
         self.view.only(**self.wanted)
         self.link.props["href"] = self.view.download
 
     @property
-    def _run(self) -> str:
+    def _reading(self) -> str:
         return f"{self.job.summary.uid}/{self.job.summary.attempt}"
 
     def _which(self) -> None:
@@ -214,7 +219,7 @@ class Log(Tab):
         self.rank.set_value(rank)
 
     async def refresh(self) -> None:
-        self.view.reads(self._run)
+        self.view.reads(self._reading)
         self.attempt.set_visibility(len(self.job.attempts) > 1)
         attempts = {0: self.say("Newest")}
         for one in self.job.attempts:
@@ -251,7 +256,7 @@ class MetricsTab(Tab):
     async def refresh(self) -> None:
         if not self.ready:
             return
-        found: Progress = await self.context.ask(self.service.progress, self.key)
+        found: Progress = await self.context.ask(self.service.progress, self.key, run=self.run)
         self.partly.set_visibility(not found.complete)
         if (found.series, self.axis.value) != self.shown:
             self.shown = (found.series, self.axis.value)
@@ -304,7 +309,7 @@ class Usage(Tab):
             self.charts.run_method("clear")
         whole = not self.newest
         since = None if whole else max(self.newest.values()) - _STRAGGLE
-        found = await self.context.ask(self.service.usage, self.key, since=since)
+        found = await self.context.ask(self.service.usage, self.key, since=since, run=self.run)
         found = [point for point in found if point.host not in self.newest or point.time > self.newest[point.host]]
         if whole and self.newest:
             return  # somebody else was quicker

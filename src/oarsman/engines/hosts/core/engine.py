@@ -21,8 +21,8 @@ from typing import Protocol
 
 from oarsman import names, trees
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core import agent_lock, job_agent, journal_state, messages, process, shims
-from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec, forget_variables, read_spec
+from oarsman.engines.hosts.core import agent_lock, job_agent, journal, journal_state, messages, process, shims
+from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec, forget_variables, read_spec, write_spec
 from oarsman.engines.hosts.core.journal import HostDown, HostGone, JournalReader, LauncherGone, add_note
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local.transport import LocalTransport
@@ -39,6 +39,7 @@ log = logging.getLogger("oarsman")
 _ANSWER_WITHIN = 60.0
 _CLEAR_AGAIN = 30.0
 _TURN_WAITS = 0.5  # for what somebody else's job names; the turns of all others wait meanwhile
+_OF_A_RUN = ("logs", "usage.jsonl", "spec.json")  # what is kept in the folder of an earlier run
 FolderOf = Callable[[str], Path]  # by a job's uid
 
 
@@ -332,14 +333,14 @@ class HostsEngine:
         if isinstance(answer, messages.Failed):
             raise RetryableError(Text("the job agent could not {do}: {why}", do=answer.answer, why=answer.error))
 
-    async def forget(self, uid: str) -> None:
+    async def forget(self, uid: str, *, keeps_log: bool = False) -> None:
         watched = self._watched.pop(uid, None) or Watched(self._job_folder(uid))
         if watched.listener is not None:
             watched.listener.cancel()
         watched.look()
         watched.end_agent()  # nobody will find it again
         await asyncio.to_thread(self._transport.forget, uid, watched.seen, watched.folder)
-        await asyncio.to_thread(trees.remove, self._job_folder(uid))
+        await asyncio.to_thread(_leave_the_log if keeps_log else trees.remove, self._job_folder(uid))
         await asyncio.to_thread(trees.remove, self._run_folder(uid))
 
     def _of(self, job: Job) -> Watched:
@@ -369,6 +370,18 @@ class HostsEngine:
             pass
         finally:
             self._notify(uid)
+
+
+def _leave_the_log(folder: Path) -> None:
+    """And what the job was prepared with, without the hosts that it was on. The journal goes last: while it is there,
+    this was not done."""
+    if not folder.is_dir():  # it never began
+        return
+    if (spec := find_spec(folder)) is not None:
+        write_spec(folder, spec._replace(hosts={}, copies={}, cleanup={}))
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name == journal.FILE):
+        if entry.name not in _OF_A_RUN:
+            (trees.remove if entry.is_dir(follow_symlinks=False) else os.unlink)(entry.path)
 
 
 async def _receive(reader: asyncio.StreamReader) -> messages.Answer | messages.Unknown:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from oarsman.engines.hosts.core.messages import Codec, RankStarted, Unknown, WorldStarted
 
 RESERVE_BYTES = 1 << 20
-_FILE = "journal.jsonl"
+FILE = "journal.jsonl"
 
 
 class AgentStarted(NamedTuple):
@@ -189,7 +189,7 @@ def add_note(folder: str, fact: Fact) -> None:
 
 
 def _open(folder: str) -> int:
-    return os.open(f"{folder}/{_FILE}", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(f"{folder}/{FILE}", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _append(fd: int, line: bytes) -> bool:
@@ -217,7 +217,7 @@ class JournalReader:
     """The reading side: what was added since the last look. A half-written line waits for its end."""
 
     def __init__(self, folder: str) -> None:
-        self._path = f"{folder}/{_FILE}"
+        self._path = f"{folder}/{FILE}"
         self._offset = 0
 
     def news(self) -> Iterator[Noted]:
