@@ -115,3 +115,12 @@ def test_axe_finds_nothing_in_dialogs_and_each_has_a_name(server: Served, opened
         page.evaluate(AXE)
         found += [f"{address} {word}: {fault}" for fault in page.evaluate(FOUND, "[role=dialog]")]
     assert not found, "\n".join(found)
+
+
+def test_what_is_wrong_with_a_field_can_be_read_in_the_dark(opened: Opened) -> None:
+    page = opened("/create", color_scheme="dark")
+    page.get_by_label("Name", exact=True).fill("Not A Name")
+    expect(page.locator(".q-field--error [role=alert]")).to_be_visible()
+    page.wait_for_function(AT_REST)
+    page.evaluate(AXE)
+    assert page.evaluate(FOUND, "html") == []
