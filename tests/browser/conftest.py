@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -133,6 +134,11 @@ def console_store(server: Served) -> closing[ConsoleStore]:
 
 def oarsman(server: Served, *words: str, code: int | None = 0) -> Result:
     return in_process.oarsman(server.environment, Path(server.environment["OARSMAN_STATE"]).parent, *words, code=code)
+
+
+def make_token(server: Served, *words: str) -> str:
+    """Its number, by which it is revoked."""
+    return str(json.loads(oarsman(server, "tokens", "add", "-o", "json", *words).stdout)["token"]["id"])
 
 
 def make_account(server: Served, name: str, role: str) -> None:

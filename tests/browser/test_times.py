@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.console.api.running import Served
 
-from .conftest import Opened, make_account, oarsman
+from .conftest import Opened, make_account, make_token, oarsman
 
 pytestmark = pytest.mark.mpi
 
@@ -23,6 +23,7 @@ PAGES = (
     (f"{JOB}?tab=Summary", 4),
     (f"{JOB}?tab=Ranks", 1),
     (f"{JOB}?tab=Events", 3),
+    (f"{JOB}?tab=Runs", 1),
     ("/sweeps", 1),
     ("/environments", 1),
     ("/account", 1),
@@ -37,7 +38,7 @@ def test_every_time_on_a_page_is_in_the_zone_of_the_reader_and_in_utc_at_the_poi
     oarsman(server, "run", "-n", "1", "--cpus", "50m", "--name", "timed", "--", "sh", "-c", program, code=3)
     oarsman(server, "sweep", "run", "--name", "swept", "--grid", "n=1", "-n", "1", "--", "true")
     oarsman(server, "env", "build", "tools")
-    oarsman(server, "tokens", "add", "--days", "3")
+    token = make_token(server, "--days", "3")
     make_account(server, "ada", "user")
     page = opened(timezone_id=ZONE)
     for path, least in PAGES:
@@ -53,6 +54,7 @@ def test_every_time_on_a_page_is_in_the_zone_of_the_reader_and_in_utc_at_the_poi
     assert moved(in_utc, "%Y-%m-%d %H:%M:%S.%f UTC").endswith(" " + line.first.inner_text())
     oarsman(server, "sweep", "delete", "swept")
     oarsman(server, "env", "delete", "tools")
+    oarsman(server, "tokens", "revoke", token)
 
 
 def wrong(page: Page) -> list[str]:

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tests.console.api.running import Served
 from tests.engines.hosts.machine import mpijob
 
-from .conftest import Opened, delete, make_account, oarsman
+from .conftest import Opened, delete, make_account, make_token, oarsman
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -61,12 +61,14 @@ def long_things(server: Served, tmp_path_factory: pytest.TempPathFactory) -> Ite
     fails = f"echo loss: 0.5 {{{{{parameter}}}}}; echo {LINE} >&2; exit 3"
     oarsman(server, "sweep", "run", "--name", SWEPT, *grid, "-n", "1", "--", "sh", "-c", fails, code=1)
     oarsman(server, "env", "build", "tools", "--description", LINE[:500])
-    oarsman(server, "tokens", "add", "--note", LINE[:200])
+    token = make_token(server, "--note", LINE[:200])
     make_account(server, "p" * 60, "user")
     oarsman(server, "wait", NAME, code=None)
     yield
     oarsman(server, "sweep", "delete", SWEPT)
     oarsman(server, "env", "delete", "tools")
+    oarsman(server, "tokens", "revoke", token)
+    oarsman(server, "users", "remove", "p" * 60)
     delete(server, f"default/{NAME}", "default/waits", "default/holder")
 
 

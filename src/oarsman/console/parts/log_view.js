@@ -102,10 +102,9 @@ export default {
         if (mine !== this.generation) return;
         Object.assign(this, { before: found.before, after: found.after, reached: true });
         this.add(found.lines, found.live);
-        await this.older(mine, SCREEN - found.lines.length);
-        if (mine !== this.generation) return;
-        this.loaded = true;
         this.stream(mine);
+        await this.older(mine, SCREEN - found.lines.length);
+        this.loaded = this.loaded || mine === this.generation;
       });
     },
     // Of a filter, a page may have few lines or none and still have others above it.
@@ -166,8 +165,13 @@ export default {
         if (mine !== this.generation) return;
         const come = this.coming.splice(0);
         this.add(come, this.begun);
-        for (const { text, after } of come) if (this.sought && text.search(this.sought) >= 0 && !this.found.includes(after)) this.found.unshift(after);
+        if (this.sought) for (const { text, after } of come) if (text.search(this.sought) >= 0) this.matched(after);
       }, MOMENT);
+    },
+    // Of a job that goes on writing what is sought, the oldest places are forgotten; they can be found again.
+    matched(place) {
+      if (!this.found.includes(place)) this.found.unshift(place);
+      if (this.found.length > KEPT && !this.counting) this.more = this.found.splice(KEPT - COUNTED)[0];
     },
     // `live`: all lines that have not ended yet, such as progress bars; each takes the place of what it was before.
     add(found, live) {
@@ -262,9 +266,10 @@ export default {
       const [above, below] = await Promise.all([this.page({ before: place, limit: AROUND }), this.page({ after: place, limit: AROUND })]);
       if (mine !== this.generation) return;
       const lines = [...above.lines, ...below.lines].map(this.made);
-      Object.assign(this, { lines, before: above.before, after: below.after, loaded: true });
+      Object.assign(this, { lines, before: above.before, after: below.after });
       await this.older(mine, SCREEN - lines.length);
       if (lines.length < SCREEN) await this.newer(mine);
+      this.loaded = this.loaded || mine === this.generation;
     },
   },
 };
