@@ -48,11 +48,15 @@ PAGES = {
     "create-advanced": ("/create", "3"),
     "create-review": ("/create", "4"),
     "sweeps": ("/sweeps", ""),
+    "sweep-new": ("/sweeps/new", ""),
     "sweep": ("/sweeps/default/learning-rates", ""),
     "hosts": ("/hosts", ""),
     "environments": ("/environments", ""),
     "account": ("/account", ""),
     "people": ("/people", ""),
+    "checks": ("/checks", ""),
+    "docs": ("/docs", ""),
+    "missing": ("/missing", ""),
 }
 _TRAINING = """
 import os, time

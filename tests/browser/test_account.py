@@ -54,7 +54,7 @@ def test_an_admin_makes_changes_and_removes_accounts_and_sees_it_in_the_audit_lo
     dialog.get_by_label("Name").fill("hopper")
     dialog.get_by_label("Password").fill("short")
     dialog.get_by_role("button", name="New account").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("password")
+    expect(dialog.get_by_role("alert")).to_contain_text("Password: at least 8 characters")
     dialog.get_by_label("Password").fill("long enough")
     dialog.get_by_role("button", name="New account").click()
     row = page.get_by_role("group", name="hopper")

@@ -21,7 +21,7 @@ def test_an_environment_is_built_attached_to_a_job_and_deleted(server: Served, o
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("Not A Name")
     dialog.get_by_role("button", name="Build").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("name")
+    expect(dialog.get_by_role("alert").last).to_contain_text("Name: lower-case")
     dialog.get_by_label("Name").fill("tools")
     dialog.get_by_label("Description").fill("what everybody needs")
     dialog.get_by_role("button", name="Build").click()

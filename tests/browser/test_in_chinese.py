@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import platform
 import re
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.api.running import Served
+from tests.console.api.running import Served, served
 
-from .conftest import Opened, console_store, make_account, oarsman
+from .conftest import Opened, make_account, oarsman
 
 pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Of its own: what other tests name, and leave in the audit log, is on no page here."""
+    with served(tmp_path_factory.mktemp("chinese") / "state") as found:
+        yield found
 
 
 def test_a_cause_is_chinese_its_original_is_at_the_pointer_and_lines_are_left_alone(
@@ -105,8 +113,8 @@ def test_no_page_says_in_english_what_has_a_chinese_word(server: Served, opened:
     oarsman(server, "submit", "-n", "1", "--name", "held", "--cpus", "1000", "--", "true", code=None)
     oarsman(server, "sweep", "run", "--name", "swept", "--grid", "x1=1", "-n", "1", "--", "true")
     oarsman(server, "env", "build", "walk-env")
-    with console_store(server) as store:
-        accounts = {account.name for account in store.accounts.all()}
+    make_account(server, "ada", "user")
+    accounts = {"ada"}
     page = opened("/", "zh-CN")
     found: dict[str, set[str]] = {}
     for path in PAGES:

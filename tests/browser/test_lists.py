@@ -136,8 +136,8 @@ def test_marked_jobs_are_suspended_resumed_and_run_again_and_what_is_refused_say
     expect(page.get_by_role("row").filter(has_text="Running")).to_have_count(2)
 
     together(page, "Suspend")
-    expect(page.get_by_role("dialog")).to_contain_text("Suspend: 2 done, 1 refused")
-    expect(page.get_by_role("dialog")).to_contain_text("default/many-3 has ended; it cannot be suspended")
+    expect(page.get_by_role("dialog").last).to_contain_text("Suspend: 2 done, 1 refused")
+    expect(page.get_by_role("dialog").last).to_contain_text("default/many-3 has ended; it cannot be suspended")
     page.get_by_role("button", name="Close").click()
     expect(page.get_by_role("row").filter(has_text="Suspended")).to_have_count(2)
     expect(page.get_by_role("button", name="Resume")).to_be_hidden()
@@ -147,7 +147,7 @@ def test_marked_jobs_are_suspended_resumed_and_run_again_and_what_is_refused_say
     expect(page.get_by_role("row").filter(has_text="Running")).to_have_count(2)
 
     together(page, "Run again")
-    expect(page.get_by_role("dialog")).to_contain_text("Run again: 1 done, 2 refused")
+    expect(page.get_by_role("dialog").last).to_contain_text("Run again: 1 done, 2 refused")
     page.get_by_role("button", name="Close").click()
     expect(page.get_by_role("row").filter(has_text="Succeeded")).to_have_count(1)
 

@@ -46,7 +46,7 @@ _wait = option("--wait/--no-wait", _WAIT, default=True)
 _points = together(
     option(
         "--grid NAME=VALUE,...",
-        t("A parameter and its values; repeatable: every combination is a point."),
+        t("A parameter and its values, such as 0.1,0.01 or 1..4; repeatable: every combination is a point."),
         multiple=True,
     ),
     option("--points FILE", t("A CSV, JSON or YAML file with a point in each row.")),

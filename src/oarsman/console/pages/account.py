@@ -186,9 +186,9 @@ class AccountPage(Page):
             ui.label(made.secret).classes("oarsman-lines oarsman-secret")
             with ui.row().classes("items-center"):
                 ui.button(self.say("Close"), on_click=dialog.close).props("flat no-caps")
+                copy = ui.button(self.say("Copy"), icon="content_copy").props("unelevated no-caps")
                 copied = ui.label("").props("role=status").classes("oarsman-note")
                 copied.props["data-done"] = self.say("Copied")
-                copy = ui.button(self.say("Copy"), icon="content_copy").props("unelevated no-caps")
                 copy.on("click", js_handler=f"() => oarsman.copy('.oarsman-secret', '#{copied.html_id}')")
         await answered(dialog)
 

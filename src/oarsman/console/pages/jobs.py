@@ -195,7 +195,7 @@ class Bulk(PagePart):
             with ui.dialog(value=True) as dialog, ui.card().classes("oarsman-dialog"):
                 heading(summary)
                 facts(refused, "oarsman-refused", of_value="oarsman-note")
-                ui.button(self.say("Close"), on_click=dialog.close).props("flat no-caps")
+                ui.button(self.say("Close"), on_click=dialog.close).props("flat no-caps autofocus")
             dialog.on("hide", dialog.delete)
 
 

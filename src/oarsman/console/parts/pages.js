@@ -85,13 +85,12 @@ window.oarsman = (() => {
             input.click();
         },
 
-        // A browser gives pages without TLS no clipboard; what is selected can be copied everywhere.
+        // Not every page may use the clipboard, such as one without TLS; what is selected can be copied everywhere.
         async copy(place, said) {
-            const text = document.querySelector(place);
+            const text = document.querySelector(place), told = document.querySelector(said);
             getSelection().selectAllChildren(text);
-            await (navigator.clipboard ? navigator.clipboard.writeText(text.textContent.trim()) : document.execCommand('copy'));
-            const told = document.querySelector(said);
-            told.textContent = told.dataset.done;
+            const asked = navigator.clipboard ? navigator.clipboard.writeText(text.textContent.trim()) : Promise.reject();
+            if (await asked.then(() => true, () => document.execCommand('copy'))) told.textContent = told.dataset.done;
         },
 
         // The next question, not the top of the page, is what a keyboard wants after "Next".
