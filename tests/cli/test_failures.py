@@ -57,7 +57,7 @@ def test_an_unexpected_error_is_one_line_and_a_file(tmp_path: Path, monkeypatch:
     (file,) = tmp_path.iterdir()
     assert result.exit_code == 70
     assert result.stderr == (
-        f"error: ZeroDivisionError: by\\x1b[2Jzero\n  hint: this is a fault in oarsman; the traceback is in {file}\n"
+        f"error: ZeroDivisionError: by\\x1b[2Jzero\n  hint: this is a bug in oarsman; the traceback is in {file}\n"
     )
     assert "Traceback" in file.read_text("utf-8")
 

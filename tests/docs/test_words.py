@@ -36,7 +36,7 @@ ODD = {
     r"[Bb]eside (?:others|it|the)\b": "next to",
     r"made anew|looked at anew|drawn anew": "again",
     r"\bfalls? silent\b|\bfell silent\b": "stops responding",
-    r"hard way\b|all the same\b": "plain words",
+    r"hard way\b|\ball the same\b": "plain words",
     r"\bdoors?\b": "ways to log in, faces",
     r"is let go\b": "is disconnected",
     r"said (?:what|so) it\b|says and does": "does the same",

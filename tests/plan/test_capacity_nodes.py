@@ -103,7 +103,7 @@ def test_where_each_alone_has_a_place_but_not_all_have_one_it_is_said_how_many_d
     left = [Spot(machine=whole, free=need(3)), node("b", 1), node("c", 1)]
     found = answer(gang, *[Spot(machine=spot.machine, free=spot.free + Capacity(pods=Decimal(9))) for spot in left])
     assert (found.admitted, found.impossible) == (False, False)
-    assert found.reason == "there is room for 0 of 1 worker: what is free is scattered over the nodes"
+    assert found.reason == "there is room for 0 of 1 worker: free resources are scattered over the nodes"
 
 
 def test_of_what_all_nodes_together_lack_the_right_one_is_named() -> None:

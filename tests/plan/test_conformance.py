@@ -12,7 +12,7 @@ from oarsman.plan.actions import CreateLauncher, DeleteWorker
 from oarsman.plan.reconcile import reconcile
 from tests.builders import a_condition, a_job, a_launcher, a_status, at, launched, running, workers
 
-NEVER_RAN = "MPIJob default/pi is finished; it was over before it was seen running."
+NEVER_RAN = "MPIJob default/pi is finished; it ended before it was seen running."
 NOT_SEEN_RUNNING = a_status(attempts=(Attempt(number=1, started=at(1), workers=2),))
 
 

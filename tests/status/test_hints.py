@@ -104,8 +104,8 @@ FAILURES = [
         None,
     ),
     ("no sshd", of_launcher("ssh: connect to host a port 22: Connection refused", 255), "refused", "nothing listened"),
-    ("no route", of_launcher("ssh: connect to host a port 22: No route to host", 255), "route", "no way to that host"),
-    ("a daemon", of_launcher("A daemon failed to report back after being spawned."), "daemon", "could not call back"),
+    ("no route", of_launcher("ssh: connect to host a port 22: No route to host", 255), "route", "cannot be reached"),
+    ("a daemon", of_launcher("A daemon failed to report back after being spawned."), "daemon", "not connect back"),
     # Who killed it is only said where somebody knows.
     ("a kill", of_rank(code=137), "signal 9 (Killed); who sent it is not known", None),
     ("a kill on Kubernetes", of_launcher("", 137), "signal 9 (Killed); who sent it is not known", None),

@@ -89,7 +89,7 @@ class StoredBackend(Edits):
         confined = confined_by(environment) is not None
         job, engine = await asyncio.to_thread(self._checked, document, folder)
         if owner not in (None, current_user()) and not confined:  # what somebody else wrote has no rights of ours
-            hint = Text("say it to the server that it came through: --server URL")
+            hint = Text("run the command through the server that it came from: --server URL")
             raise ForbiddenError(Text("{key} is a job of {owner}", key=job.key, owner=owner), hint=hint)
         if why := await asyncio.to_thread(self._never_fits, job, engine):
             raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
@@ -176,7 +176,7 @@ class StoredBackend(Edits):
         job = dataclasses.replace(job_from_document(document), uid="")
         stated = job.annotation(names.ANNOTATION_INVENTORY)
         if stated and not self._any_inventory and stated != self._own_inventory:
-            message = Text("the hosts of this server are those that it was started with")
+            message = Text("this server uses only the hosts that it was started with")
             hint = Text("leave it out; `oarsman serve --on ssh --hosts FILE` starts a server for other hosts")
             field = f"metadata.annotations[{names.ANNOTATION_INVENTORY}]"
             raise ManifestError([Problem(source=job.name, line=0, column=0, field=field, message=message, hint=hint)])

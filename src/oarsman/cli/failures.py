@@ -127,9 +127,9 @@ def _unexpected(error: BaseException, session: Session) -> int:
             "w", prefix="oarsman-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
         ) as file:
             file.write("".join(traceback.format_exception(error)))
-        say(what, hint=t("this is a fault in oarsman; the traceback is in {path}", path=file.name))
+        say(what, hint=t("this is a bug in oarsman; the traceback is in {path}", path=file.name))
     except OSError:
-        say(what, hint=t("this is a fault in oarsman; --debug shows the traceback"))
+        say(what, hint=t("this is a bug in oarsman; --debug shows the traceback"))
     return UNEXPECTED
 
 

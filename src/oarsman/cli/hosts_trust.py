@@ -196,7 +196,7 @@ def _from_file(name: str) -> str:
 def _show_left_out(trust: Trust, asked: TrustArguments) -> None:
     closed = [host.name for host in trust.locked] if asked.dry_run else []
     if closed:
-        said = t("A password would be asked for, and what changes there said after it: {names}")
+        said = t("These hosts would ask for a password before their changes can be listed: {names}")
         asked.say(said.format(names=", ".join(closed)))
     if left_out := [found for name, found in trust.troubles.items() if name not in closed]:
         asked.say(t("Left out:"))
@@ -289,7 +289,7 @@ def _say_what_stays(session: Session, inventory: Inventory, asked: TrustArgument
     """While the hosts can still be logged in to."""
     there = {host: copies for host, copies in hosts_clean.look(session, inventory).items() if copies}
     if there:
-        said = t("Copies of jobs' folders stay on {hosts}; before this, `oarsman hosts clean` removes them")
+        said = t("Copies of jobs' folders stay on {hosts}; to remove them, run `oarsman hosts clean` first")
         asked.say(said.format(hosts=", ".join(there)))
 
 

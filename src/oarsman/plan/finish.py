@@ -32,7 +32,7 @@ def _end(turn: Turn, outcome: str, reason: str, message: str, cause: Cause | Non
     turn = attempts.close(turn, outcome, at=at, cause=cause).become(cause=cause)
     if turn.status.condition(names.RUNNING) is None:
         # Upstream's "is finished but Running condition was never set" reads like a fault of a job that did well.
-        never_seen = Text("MPIJob {key} is finished; it was over before it was seen running.", key=key)
+        never_seen = Text("MPIJob {key} is finished; it ended before it was seen running.", key=key)
         turn = turn.say(names.RUNNING, False, names.REASON_RUNNING, never_seen, at=at)
     turn = turn.say(outcome, True, reason, message, at=at).tell(reason, message, warning=outcome == names.FAILED)
     for type_ in (names.RUNNING, names.RESTARTING, names.QUEUED):

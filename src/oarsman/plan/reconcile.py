@@ -62,7 +62,7 @@ def created(turn: Turn) -> Turn:
     if not changes:
         return turn
     # So that nobody is surprised by a process list.
-    template = Text("the launch line is spelled so that Open MPI 4 and 5 both take it: {changes}")
+    template = Text("the launch line was rewritten so that Open MPI 4 and 5 both accept it: {changes}")
     return turn.tell(names.REASON_REWRITTEN, Text(template, changes=listed(changes)))
 
 

@@ -41,13 +41,13 @@ KNOWN: Final = (
     _known(
         "install-commands",
         r"^oarsman: the install commands failed",
-        Text("what they wrote is in the log; they are the annotation oarsman.dev/install"),
+        Text("their output is in the log; they come from the annotation oarsman.dev/install"),
         sentence=Text("the install commands failed"),
     ),
     _known(
         "mpich-for-open-mpi",
         r"^\[mpiexec@[^\]]+\] .*(?:unrecognized argument|error parsing hostfile|token slots not supported)",
-        Text("say which MPI the image has: --mpi mpich, or spec.mpiImplementation: MPICH (of Intel MPI: intel, Intel)"),
+        Text("name the image's MPI: --mpi mpich, or spec.mpiImplementation: MPICH (for Intel MPI: intel, Intel)"),
         jobs_of=(Implementation.OPENMPI,),
         sentence=Text("the image's mpirun is MPICH's (Hydra), while the job says Open MPI, which is the default"),
     ),
@@ -55,7 +55,7 @@ KNOWN: Final = (
         "open-mpi-for-mpich",
         r"\b(?:mpirun|mpiexec|orterun|prterun): Error: unknown option|"
         r"An unrecognized option was included on the (?:mpirun|mpiexec|prterun) command line",
-        Text("say which MPI the image has: --mpi openmpi, or spec.mpiImplementation: OpenMPI"),
+        Text("name the image's MPI: --mpi openmpi, or spec.mpiImplementation: OpenMPI"),
         jobs_of=(Implementation.MPICH, Implementation.INTEL),
         sentence=Text("the image's mpirun is Open MPI's, while the job says MPICH or Intel MPI"),
     ),
@@ -67,9 +67,7 @@ KNOWN: Final = (
     _known(
         "no-gpu",
         r"no CUDA-capable device is detected|No CUDA GPUs are available|Found no NVIDIA driver|CUDA_ERROR_NO_DEVICE",
-        Text(
-            "that rank sees no GPU: ask for GPUs in the job (nvidia.com/gpu), and see what nvidia-smi says on that host"
-        ),
+        Text("that rank sees no GPU: request GPUs in the job (nvidia.com/gpu), and check nvidia-smi on that host"),
     ),
     _known(
         "nccl-timeout",
@@ -134,7 +132,7 @@ KNOWN: Final = (
     _known(
         "hostfile",
         r"unable to (?:open|parse) (?:the )?hostfile|could not open (?:the )?host ?file",
-        Text("leave the hostfile to the job: it is given to mpirun already and lies at /etc/mpi/hostfile"),
+        Text("remove the hostfile option: the job passes its own hostfile to mpirun, /etc/mpi/hostfile"),
     ),
     _known(
         "mpirun-option",
@@ -194,7 +192,7 @@ KNOWN: Final = (
     _known(
         "shared-library",
         r"error while loading shared libraries|cannot open shared object file",
-        Text("that host lacks a shared library: install it there, or hand LD_LIBRARY_PATH on to the ranks (mpirun -x)"),
+        Text("that host lacks a shared library: install it there, or pass LD_LIBRARY_PATH to the ranks (mpirun -x)"),
     ),
     _known(
         "instructions",
@@ -205,7 +203,7 @@ KNOWN: Final = (
     _known(
         "interpreter",
         r"bad interpreter|cannot execute: required file not found",
-        Text("what the script's first line (#!) names, or the loader of a binary, is not on that host"),
+        Text("the interpreter in the script's first line (#!), or the loader of a binary, is missing on that host"),
     ),
     _known(
         "not-executable",
@@ -218,7 +216,7 @@ KNOWN: Final = (
     _known(
         "permission",
         r"PermissionError|: Permission denied$",
-        Text("the user that ran it may not do that there: look at the owner and the mode of the file on that host"),
+        Text("the user lacks the permission there: check the owner and the mode of the file on that host"),
     ),
     _known(
         "command-not-found",
@@ -239,7 +237,7 @@ KNOWN: Final = (
         "no-route",
         r"No route to host|Network is unreachable",
         Text(
-            "there is no way to that host: check its address and the network; with a private network, {way}",
+            "that host cannot be reached: check its address and the network; with a private network, {way}",
             way=_HOST_NETWORK,
         ),
         aftermath=True,
@@ -261,8 +259,8 @@ KNOWN: Final = (
         r"Open MPI failed to (?:TCP connect|handshake)|received unexpected process identifier|"
         r"at least one (?:pair of )?MPI process(?:es)? (?:is|are) (?:unreachable|unable to reach)",
         Text(
-            "ranks on different hosts do not find each other: name the network that connects the hosts (--mca "
-            "btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0)"
+            "ranks on different hosts cannot connect to each other: name the network that connects the hosts "
+            "(--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0)"
         ),
         aftermath=True,
     ),
@@ -271,8 +269,9 @@ KNOWN: Final = (
         r"unable to reliably start one or more daemons|A daemon failed to report back after being spawned|"
         r"daemon has unexpectedly failed after launch",
         Text(
-            "mpirun's daemon did not start on a host, or could not call back: the same MPI has to be installed there, "
-            "and no firewall may stand between the hosts; on SSH hosts 'oarsman hosts check' finds out"
+            "mpirun's daemon did not start on a host, or could not connect back: install the same MPI there, "
+            "and let no firewall stand between the hosts; on SSH hosts 'oarsman hosts check' shows what is "
+            "wrong"
         ),
         aftermath=True,
     ),

@@ -128,7 +128,7 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
 @pytest.mark.parametrize(
     ("end", "phase", "state", "more", "said", "message"),
     [
-        ("", "", {}, {}, "Waiting", "its Job has made no pod yet; see kubectl describe job b"),
+        ("", "", {}, {}, "Waiting", "its Job has created no pod yet; see kubectl describe job b"),
         ("", "Pending", {}, {"conditions": [{**UNSCHEDULED, "message": NO_CLAIM}]}, "Waiting", states.NO_CLAIM),
         ("", "Pending", {}, {"conditions": [{**UNSCHEDULED, "message": "full"}]}, "Waiting", "not scheduled: full"),
         ("", "Pending", {"waiting": {"reason": "ErrImagePull", "message": "x"}}, {}, "Waiting", "ErrImagePull: x"),

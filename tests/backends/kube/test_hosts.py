@@ -240,7 +240,7 @@ HELD = {"x/big": Capacity(cpu=Decimal(6)), "x/small": Capacity(cpu=Decimal(1))}
             asking(2, cpu="4"),
             False,
             True,
-            "there is room for 1 of 2 workers: what is free is scattered over the nodes",
+            "there is room for 1 of 2 workers: free resources are scattered over the nodes",
         ),
         (
             [node("a", 4, 0, memory=1), node("b", 8, 8)],

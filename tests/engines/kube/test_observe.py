@@ -243,7 +243,7 @@ def test_without_a_launcher_there_is_none() -> None:
 
 def test_a_job_without_a_pod_yet_is_a_launcher_on_its_way() -> None:
     found = observe(JOB, JobObjects(status=Status(), launcher_job=launcher_job())).launcher
-    told = "its Job has made no pod yet; see kubectl describe job pi-launcher"
+    told = "its Job has created no pod yet; see kubectl describe job pi-launcher"
     assert found == Member(name="pi-launcher", phase=Phase.PENDING, waits_for_room=True, not_ready_because=told)
 
 

@@ -181,7 +181,7 @@ def result_of(digest: str, build: views.BatchJob | None, pod: views.Pod | None) 
     if build is None:
         return {"state": kept.FAILED, "message": Text("its build was deleted before it finished; build it again")}
     if pod is None:
-        why = Text("its Job has made no pod yet; see kubectl describe job {name}", name=build.metadata.name)
+        why = Text("its Job has created no pod yet; see kubectl describe job {name}", name=build.metadata.name)
         return {"state": "Waiting", "message": why}
     if pod.status.phase == "Pending":
         return {"state": "Waiting", "message": _why_waiting(pod)}

@@ -76,7 +76,7 @@ async def lacks(kube: Kube, namespace: str) -> bool:
     return False
 
 
-_INSTALL = Text("`oarsman install --image IMAGE` sets one up; `oarsman doctor --on kube` looks closer")
+_INSTALL = Text("`oarsman install --image IMAGE` installs one; `oarsman doctor --on kube` shows more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,7 +148,7 @@ class LocalLogs:
             if query.attempt in (None, attempt) and logs.is_place(path, offset):
                 return attempt, path, offset
         field = "after" if after is not None else "before"
-        hint = Text("begin anew, and hand places back as you got them")
+        hint = Text("start again, and pass positions back unchanged")
         raise UserError(Text("{text} is no place in this log", text=f"{text!r}"), field=field, hint=hint)
 
 

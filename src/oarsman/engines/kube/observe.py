@@ -154,7 +154,7 @@ def _launcher_without_pod(job: Job, found: views.BatchJob) -> Member:
         started_at=found.metadata.creation_timestamp,
     )
     if end is None:
-        told = Text("its Job has made no pod yet; see kubectl describe job {name}", name=job.launcher_host)
+        told = Text("its Job has created no pod yet; see kubectl describe job {name}", name=job.launcher_host)
         return replace(member, not_ready_because=told, waits_for_room=True)
     return replace(member, finished_at=end.last_transition_time, reason=end.reason, message=end.message)
 

@@ -130,7 +130,7 @@ def _scattered(gang: Gang, ready: Sequence[Spot], free: Capacity, whole: Capacit
         if not any(spot.free.fitting(party.need) for spot in those):
             template = Text("no node has {needs} free at the same time, which the {role} asks for")
             return Text(template, needs=_all_named(party.need), role=word)
-    return _some(Text("there is room for {placed} of {all}: what is free is scattered over the nodes"), gang, ready)
+    return _some(Text("there is room for {placed} of {all}: free resources are scattered over the nodes"), gang, ready)
 
 
 def _some(template: str, gang: Gang, spots: Sequence[Spot]) -> str:

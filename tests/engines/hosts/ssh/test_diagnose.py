@@ -309,9 +309,9 @@ def test_what_hosts_do_not_let_each_other_do_is_a_warning(
         ("ssh: connect to host 10.0.0.1 port 40001: No route to host", "No route to host"),
         (
             "ssh: connect to host 10.0.0.1 port 40001: Connection refused",
-            "refused, although an mpirun listens there, as if a firewall did it",
+            "refused although an mpirun listens there; a firewall may reject it",
         ),
-        ("bash: connect: Connection refused", "refused, although an mpirun listens there, as if a firewall did it"),
+        ("bash: connect: Connection refused", "refused although an mpirun listens there; a firewall may reject it"),
         ("", "no answer, as if a firewall dropped it"),
     ],
 )
@@ -325,7 +325,7 @@ def test_what_was_not_tried_says_why() -> None:
     *_, call = way(a_way(call="", untried="no mpirun listens on node1"))
     assert (call.level, call.message) == (
         SKIPPED,
-        "whether node3 can connect to node1 was not tried: no mpirun listens on node1",
+        "not tested whether node3 can connect to node1: no mpirun listens on node1",
     )
 
 

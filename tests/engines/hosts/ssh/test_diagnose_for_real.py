@@ -207,7 +207,7 @@ def test_a_host_with_nothing_to_connect_with_says_so(rack: Rack) -> None:
     rack.host("node2").faults.without("ssh", "bash")
     findings = check(rack, ["node1", "node2"])
     assert of_level(findings, FAIL) == []
-    why = "whether node2 can connect to node1 was not tried: node2 has neither ssh nor bash to try it with"
+    why = "not tested whether node2 can connect to node1: node2 has neither ssh nor bash to try it with"
     assert why in of_level(findings, SKIPPED)
 
 

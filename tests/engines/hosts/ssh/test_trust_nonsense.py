@@ -19,7 +19,7 @@ from oarsman.engines.hosts.ssh.trust.folders import File, FolderSeen, SshFolder
 from oarsman.engines.hosts.ssh.trust.login import Way, opening_key
 
 pytestmark = pytest.mark.timeout(120)
-TROUBLE = Trouble("other", "node1: its shell did not do what it was told")
+TROUBLE = Trouble("other", "node1: its shell did not run the command")
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"
 FILES = "".join(f"file\t{name}\tnone\t\n" for name in ("authorized_keys", "known_hosts", "config"))
 SEEN = f"user\trower\nnode\tnode1\nhome\t5 .\n{FILES}reached\t10.0.0.9\t5\t10.0.0.1\t22\naddress\teth0\t10.0.0.1\n"

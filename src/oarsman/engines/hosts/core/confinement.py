@@ -77,7 +77,7 @@ def refusal(environment: Mapping[str, str], separation: Separation) -> str | Non
         return None
     if not separation.confines:
         why = separation.trouble or Text("it takes Linux 5.12")
-        template = Text("jobs of others than its owner are not run on this machine, which cannot confine them: {why}")
+        template = Text("this machine cannot confine jobs of accounts, so it runs none: {why}")
         return Text(template, why=why)
     try:
         confinement(wanted)

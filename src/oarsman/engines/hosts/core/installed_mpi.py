@@ -133,7 +133,7 @@ def not_there(path: str, found: Iterable[FoundMpi]) -> str:
 
 
 def not_looked_for(path: str) -> str:
-    return Text("which MPI is at {path} is found out when the job starts", path=path)
+    return Text("the MPI at {path} is identified when the job starts", path=path)
 
 
 def explain_absence(job: Job, environment: Mapping[str, str]) -> str:

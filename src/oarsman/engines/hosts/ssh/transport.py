@@ -260,7 +260,7 @@ def _alone(folder: Path) -> Iterator[int]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             if time.monotonic() > deadline:
-                raise RetryableError(Text("what is left of it on its hosts is still being cleared away"))
+                raise RetryableError(Text("its remains on the hosts are still being removed"))
             time.sleep(0.05)
         yield lock
     finally:

@@ -194,7 +194,9 @@ _REASONS = {
         "let the user write there, or name another folder in the inventory"
     ),
     r"belongs to somebody else": Text("name a folder in the inventory that is the user's own"),
-    r"Directory not empty": Text("a file of the job is to be where jobs left a folder with results: move that away"),
+    r"Directory not empty": Text(
+        "a file of the job has the same path as a folder with results of jobs: move that folder away"
+    ),
 }
 
 

@@ -187,7 +187,7 @@ _RTT = re.compile(r"= ([\d.]+)/([\d.]+)/")  # of ping's last line: least/average
 
 ROUND_TRIPS = 50  # of a line through ssh, where there is no ping
 LATENCY_IS = Text("round trip of ping, or of a line through ssh where there is no ping")
-BANDWIDTH_IS = Text("{n} MiB through ssh, so at most what its encryption does on one core", n=MEBIBYTES)
+BANDWIDTH_IS = Text("{n} MiB through ssh, limited by its encryption on one core", n=MEBIBYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

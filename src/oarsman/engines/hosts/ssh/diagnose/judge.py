@@ -155,7 +155,7 @@ def _calling_back(seen: WaySeen) -> Finding:
     finding = partial(Finding, here, "call-back", other=there)
     if seen.untried or seen.call == NO_TOOL:
         why = seen.untried or Text("{host} has neither ssh nor bash to try it with", host=here)
-        message = Text("whether {host} can connect to {others} was not tried: {why}", host=here, others=there, why=why)
+        message = Text("not tested whether {host} can connect to {others}: {why}", host=here, others=there, why=why)
         return finding(SKIPPED, message)
     if seen.call == CONNECTED:
         return finding(OK, Text("it connects to an mpirun there ({address})", address=seen.address))
@@ -164,7 +164,7 @@ def _calling_back(seen: WaySeen) -> Finding:
         case "connection timed out" | "operation timed out" | "":
             why = Text("no answer, as if a firewall dropped it")
         case "connection refused":
-            why = Text("refused, although an mpirun listens there, as if a firewall did it")
+            why = Text("refused although an mpirun listens there; a firewall may reject it")
     template = Text("{host} cannot connect to {other} ({address}): {why}")
     hint = Text("mpirun needs this: open the firewall between the hosts, or name another network for them (interface:)")
     return finding(FAIL, Text(template, host=here, other=there, address=seen.address, why=why), hint=hint)

@@ -27,7 +27,7 @@ _VISITS_AT_ONCE = 4
 _PROGRAMS = ("ssh", "ssh-keygen", "od", "cksum")
 _MODES = (".", ".ssh", ".ssh/authorized_keys")
 _USER = re.compile(r"\w[\w.@+-]*(\\\w[\w.@+-]*)?", re.ASCII)  # directories have their own kinds of names
-_SENSELESS = Text("its shell did not do what it was told")
+_SENSELESS = Text("its shell did not run the command")
 _PLAIN = frozenset(b'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 \n+/=@.,:;_-#<>[]()|*?!"$&~')
 
 Run = Callable[[str, float], Awaitable[Answer]]

@@ -185,7 +185,7 @@ class Trust:
                 peers.append(Peer(host, self._seen[host.name], key))
         refused = plans.contested(peers)
         for name, (other, claimed) in refused.items():
-            why = Text("it calls itself {name}, as {other} does, whose host key is another", name=claimed, other=other)
+            why = Text("it has the name {name}, as {other} has, but another host key", name=claimed, other=other)
             hint = Text("give it its address in the inventory; if it is not what it seems, stay away from it")
             self.troubles[name] = Trouble("contested", Text("{host}: {why}", host=name, why=why), hint)
         return [peer for peer in peers if peer.host.name not in refused]
