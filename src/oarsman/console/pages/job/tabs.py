@@ -144,7 +144,6 @@ class Log(Tab):
         self.wanted: dict[str, Any] = {
             "run": self.run,
             **{name: _number(asked.get(name, "")) for name in ("attempt", "worker", "rank")},
-            "run": self.run,
             "launcher": asked.get("launcher") == "true" or None,
             "stream": "err" if asked.get("stream") == "err" else None,
         }
