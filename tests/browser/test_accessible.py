@@ -96,7 +96,7 @@ def faults(page: Page, address: str) -> Iterator[tuple[str, str]]:
             expect(page.locator("body.body--dark")).to_have_count(1)
         if look.endswith("phone"):
             page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-            expect(page.locator("table:visible, .oarsman-nav:visible")).to_have_count(
+            expect(page.locator(".q-table:visible, .oarsman-nav:visible")).to_have_count(
                 0
             )  # rows and a menu take their place
         page.wait_for_function(AT_REST)

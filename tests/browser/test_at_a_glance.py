@@ -27,7 +27,7 @@ def test_the_head_of_a_job_says_whose_it_is_what_runs_and_how_far_it_is(server: 
     expect(about).to_contain_text("workers ready")
     expect(about).to_contain_text("just now")
     expect(about.locator(".oarsman-command")).to_have_text(re.compile("mpirun .*sleep 600"))
-    expect(about.get_by_role("img", name=re.compile("Progress: Launched|Progress: Hosts up"))).to_be_visible()
+    expect(about.get_by_role("img", name=re.compile("Progress: (Hosts up|Launched|First output)"))).to_be_visible()
     expect(page.locator(".oarsman-head [data-since]")).to_have_text(re.compile(r"^\d+s$"))
 
 
