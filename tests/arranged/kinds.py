@@ -287,7 +287,7 @@ def suspended(draw: Draw, place: str, mpi: str) -> Case:
 
 def stopped(draw: Draw, place: str, mpi: str) -> Case:
     shape = replace(draw.shape(place, mpi), in_foreground=False)
-    expected = replace(fails(Blame(says="it was stopped"), names.REASON_STOPPED), state="Stopped")
+    expected = replace(fails(Blame(says="stopped by the user"), names.REASON_STOPPED), state="Stopped")
     return replace(shape, command=waits(draw), meanwhile="stop", expected=expected)
 
 

@@ -151,12 +151,12 @@ class FakeJobs:
         *,
         environment: Mapping[str, str],
         folder: Path,
-        replace: bool = False,
+        replaces: str | None = None,
         owner: str | None = None,
     ) -> JobRecord:
         job = job_from_document(document)
-        self.calls.append(("submit", job.key, replace))
-        if job.key in self.records and not replace:
+        self.calls.append(("submit", job.key, replaces is not None))
+        if job.key in self.records and replaces is None:
             raise ConflictError(f"job {job.key} exists")
         self.records[job.key] = record = JobRecord(
             job=job, status=Status(), created_at=T0, owner=owner or "ada", folder=folder, engine="local"

@@ -105,7 +105,7 @@ def test_a_running_job_is_followed_stopped_and_waited_for(client: Client) -> Non
         client.submit(["true"], name="slow")
     job.stop()
     assert list(lines) == []
-    with pytest.raises(JobFailed, match="slow stopped: it was stopped"):
+    with pytest.raises(JobFailed, match="slow stopped: stopped by the user"):
         job.wait(timeout=180)
 
 

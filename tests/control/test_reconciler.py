@@ -377,7 +377,7 @@ def test_of_a_job_that_was_run_again_the_log_stays_until_the_job_goes(world: Wor
     world.became(a_status(true=(names.SUCCEEDED,)), finished=True)
     stored = world.stored
     same = {name: getattr(stored, name) for name in ("namespace", "name", "engine", "owner", "folder", "document")}
-    world.store.replace(keeping=1, uid="next", environment={}, now=NOW, **same)
+    world.store.replace("u", keeping=1, uid="next", environment={}, now=NOW, **same)
     world.turn()
     assert (world.engine.forgotten, world.engine.kept) == (["u"], ["u"])
     world.store.write_status("next", to_wire(a_status(true=(names.SUCCEEDED,))), finished=True, now=NOW)
@@ -396,7 +396,7 @@ def test_a_job_that_gives_way_while_its_time_ends_keeps_its_log(world: World) ->
     assert record is not None
     stored = world.stored
     same = {name: getattr(stored, name) for name in ("namespace", "name", "engine", "owner", "folder", "document")}
-    world.store.replace(keeping=1, uid="next", environment={}, now=NOW, **same)
+    world.store.replace("u", keeping=1, uid="next", environment={}, now=NOW, **same)
     world.runner.run(world.reconciler._remove(record))
     assert world.engine.kept == ["u"]
     assert [job.uid for job in world.store.runs("default/pi")] == ["next", "u"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -18,7 +19,7 @@ from oarsman.console.pages.create.draft import Draft
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.manifest import to_yaml
 from oarsman.service import JobService
-from oarsman.service.models import Clone, Create, Identity, Role, SweepSpec
+from oarsman.service.models import Clone, Convert, Create, Identity, Role, SweepSpec
 
 ADMIN = Identity(name="root", role=Role.ADMIN)
 _VARIABLES = 5_000
@@ -100,6 +101,26 @@ def test_a_manifest_has_a_size_beyond_which_nobody_reads_it(letters: int) -> Non
             Create(manifest=text)
     else:
         assert Create(manifest=text).manifest == text
+
+
+@pytest.mark.parametrize("sent", [Create, Clone, Convert])
+def test_a_document_has_a_number_of_values_beyond_which_nobody_reads_it(sent: type[Any]) -> None:
+    """A viewer's previews of a hundred thousand words each kept everybody else from their jobs."""
+    made = a_document()
+    words = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"]
+    name = "patch" if sent is Clone else "document"
+    more = {"api_version": "v1"} if sent is Convert else {}
+    assert sent(**{name: made}, **more)
+    words += ["x"] * 20_000
+    with pytest.raises(ValidationError, match="more than 20000 values"):
+        sent(**{name: made}, **more)
+
+
+def test_so_has_a_manifest() -> None:
+    made = a_document()
+    made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["args"] = ["x"] * 20_000
+    view = asyncio.run(JobService(MemoryJobs(), ADMIN).preview(Create(manifest=json.dumps(made))))
+    assert [problem.message for problem in view.problems] == ["the manifest has more than 20000 values"]
 
 
 def test_what_is_typed_into_a_page_is_read_after_every_key_only_while_that_is_quick() -> None:

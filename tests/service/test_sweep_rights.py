@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console.api.memory import FAILED, MemoryJobs, a_document
+from console.api.memory import FAILED, SUCCEEDED, MemoryJobs, a_document
 from waiting import waiting
 
 from oarsman import names
 from oarsman.errors import ConflictError
 from oarsman.manifest import to_yaml
+from oarsman.portal import shared
 from oarsman.service import JobService
 from oarsman.service.models import Create, Identity, Role, SweepSpec
 
@@ -51,6 +52,23 @@ def test_a_job_that_calls_itself_a_point_opens_no_way_to_the_sweep(act: Callable
         act(bob)
     assert what_there_is(jobs, "ada") == before
     assert list(what_there_is(jobs, "bob")) == ["s-0007"]
+
+
+def test_a_name_that_was_given_up_meanwhile_is_no_way_to_a_job_of_somebody_else() -> None:
+    """Ben's sweep waits to run a stopped point again; he deletes it, and Ada gives a job of hers that name."""
+    jobs = MemoryJobs()
+    ben, key = Identity(name="ben", role=Role.USER), "default/s-0001"
+    service = JobService(jobs, ben, environment={}, folder=Path("/"))
+    a_desk(jobs, "ben").create_sweep(SPEC)
+    for index in range(2):
+        jobs._put(replace(jobs.record(f"default/s-000{index}"), status=STOPPED))
+    drive = shared().run(service.driven_sweep("default/s"))
+    shared().run(drive.hand_in(1))
+    jobs.vanish(key)
+    hers = jobs.add("s-0001", SUCCEEDED, "ada")
+    with pytest.raises(ConflictError):
+        shared().run(drive.hand_in())
+    assert jobs.record(key).job.uid == hers.job.uid
 
 
 def test_a_sweep_of_the_same_name_replaces_no_job_of_somebody_else() -> None:

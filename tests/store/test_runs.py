@@ -32,7 +32,7 @@ def ends(store: JobStore, number: int) -> None:
 def ran(store: JobStore, times: int, keeping: int = 10) -> None:
     """So many runs of one job, each ended."""
     for number in range(1, times + 1):
-        store.replace(keeping=keeping, **wanted(number))
+        store.replace(f"uid-{number - 1}", keeping=keeping, **wanted(number))
         ends(store, number)
 
 
@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> Iterator[JobStore]:
 def test_an_ended_job_that_is_replaced_is_kept_as_a_run_with_its_status_and_its_events(store: JobStore) -> None:
     ran(store, 1)
     ended = store.get(KEY)
-    made, to_clear = store.replace(keeping=10, **wanted(2))
+    made, to_clear = store.replace("uid-1", keeping=10, **wanted(2))
     assert (made.uid, made.run, made.environment, list(to_clear)) == ("uid-2", 2, {"SECRET": "x"}, ["uid-1"])
     assert store.runs(KEY) == [made, ended]
     assert (store.get(f"{KEY}#1"), store.get(f"{KEY}#2"), store.get(KEY)) == (ended, made, made)
@@ -82,7 +82,7 @@ def test_lists_say_which_run_each_job_is(store: JobStore) -> None:
 def test_of_the_runs_of_a_job_the_newest_are_kept(store: JobStore) -> None:
     ran(store, 4, keeping=2)
     assert numbers(store) == [4, 3, 2]
-    _, to_clear = store.replace(keeping=1, **wanted(5))
+    _, to_clear = store.replace("uid-4", keeping=1, **wanted(5))
     assert (numbers(store), sorted(to_clear)) == ([5, 4], ["uid-2", "uid-3", "uid-4"])
     with pytest.raises(NotFoundError, match="no run 1 of"):
         store.get(f"{KEY}#1")
@@ -99,15 +99,26 @@ def test_only_a_job_that_has_ended_is_replaced(store: JobStore, state: str) -> N
     if state == "deleting":
         ends(store, 1)
         store.request_delete(KEY)
-    with pytest.raises(ConflictError, match="exists already"):
-        store.replace(keeping=10, **wanted(2))
+    for replaced in ("uid-1", "uid of another job that had this name"):
+        with pytest.raises(ConflictError, match="exists already"):
+            store.replace(replaced, keeping=10, **wanted(2))
     assert store.get(KEY).uid == "uid-1"
+
+
+def test_a_job_that_has_the_name_by_now_and_is_another_is_not_replaced(store: JobStore) -> None:
+    ran(store, 1)
+    store.remove("uid-1")
+    store.add(**wanted(2, owner="somebody else"))
+    ends(store, 2)
+    with pytest.raises(ConflictError, match="exists already"):
+        store.replace("uid-1", keeping=10, **wanted(3))
+    assert (numbers(store), store.get(KEY).uid) == ([1], "uid-2")
 
 
 def test_who_follows_hears_of_the_next_run_and_not_that_the_job_is_gone(store: JobStore) -> None:
     ran(store, 1)
     before = store.changes(None).revision
-    store.replace(keeping=10, **wanted(2))
+    store.replace("uid-1", keeping=10, **wanted(2))
     news = store.changes(before)
     assert ([job.uid for job in news.jobs], list(news.gone)) == (["uid-2"], [])
 
@@ -131,7 +142,7 @@ def test_runs_that_an_older_oarsman_left_behind_are_nobodys(store: JobStore, tmp
     ran(store, 2)
     with contextlib.closing(sqlite3.connect(tmp_path / "oarsman.db", isolation_level=None)) as database:
         database.execute("DELETE FROM jobs")
-    store.replace(keeping=10, **wanted(3, owner="somebody else"))
+    store.replace("uid-2", keeping=10, **wanted(3, owner="somebody else"))
     assert [(job.run, job.owner) for job in store.runs(KEY)] == [(1, "somebody else")]
 
 
@@ -144,7 +155,7 @@ def test_what_fails_half_way_leaves_the_job_as_it_was(store: JobStore, monkeypat
     with monkeypatch.context() as patched:
         patched.setattr(JobStore, "_insert", killed)
         with pytest.raises(KeyboardInterrupt):
-            store.replace(keeping=10, **wanted(2))
+            store.replace("uid-1", keeping=10, **wanted(2))
     assert (numbers(store), store.get(KEY).uid) == ([1], "uid-1")
     assert [event.message for event in store.events("uid-1")] == ["run 1 failed"]
 
@@ -158,4 +169,4 @@ def test_a_store_of_an_earlier_version_keeps_its_jobs(tmp_path: Path) -> None:
         database.execute("PRAGMA user_version = 4")
     with contextlib.closing(JobStore(path)) as store:
         assert (numbers(store), store.get(KEY).status) == ([1], {"ended": 1})
-        assert store.replace(keeping=10, **wanted(2))[0].run == 2
+        assert store.replace("uid-1", keeping=10, **wanted(2))[0].run == 2

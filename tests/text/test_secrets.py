@@ -110,6 +110,7 @@ def test_the_digest_tells_nothing_about_credentials() -> None:
         ({"env": [{"name": "MAX_TOKENS", "value": "5"}]}, {"env": [{"name": "MAX_TOKENS", "value": "5"}]}),
         ({"env": [{"name": "https_proxy", "value": "http://a:b@c"}]}, None),
         ({"annotations": {"example.org/api-key": "x"}}, {"annotations": {"example.org/api-key": "****"}}),
+        ({"labels": {"password": "x", "app": "y"}}, {"labels": {"password": "****", "app": "y"}}),
         ({"annotations": {"a": ' {"b": 1}', "b": "c"}}, {"annotations": {"a": "****", "b": "c"}}),
         ({"command": ["mpirun", "-x", "AWS_SECRET_ACCESS_KEY=x y"]}, None),
         ({"command": ["run", "--wandb-token", "x"]}, {"command": ["run", "--wandb-token", "****"]}),

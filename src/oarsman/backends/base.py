@@ -179,6 +179,7 @@ class LogQuery:
     follow: bool = False
     search: str | None = None  # only lines that contain it, whatever the case of its letters
     live: bool = False  # with `follow`: also lines that have not ended yet, as LiveLines, where they are known
+    uid: str = ""  # of this job alone: another one that has its name by now may be somebody else's
 
     @property
     def chooses(self) -> bool:
@@ -280,10 +281,11 @@ class Backend(Protocol):
         *,
         environment: Mapping[str, str],
         folder: Path,
-        replace: bool = False,
+        replaces: str | None = None,
         owner: str | None = None,
     ) -> JobRecord:
-        """owner: on whose behalf; None: whoever runs this process. replace: as the next run of an ended job."""
+        """owner: on whose behalf; None: whoever runs this process. replaces: the uid of an ended job whose next run
+        this is; one that has that name by now and is another stays."""
 
     async def get(self, key: str) -> JobRecord: ...
     async def list(self, namespace: str | None = None) -> Sequence[JobRecord]: ...

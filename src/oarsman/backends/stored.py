@@ -26,7 +26,7 @@ from oarsman.control.environments import Attaching, Attachment, LocalEnvironment
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.hosts.core import cgroups, installed_mpi, limits
 from oarsman.engines.hosts.core.job_spec import find_spec
-from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoundError, Problem, UsageError, UserError
+from oarsman.errors import ConflictError, ForbiddenError, ManifestError, Problem, UsageError, UserError
 from oarsman.job.confined import confined_by
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
@@ -83,7 +83,7 @@ class StoredBackend(Edits):
         *,
         environment: Mapping[str, str],
         folder: Path,
-        replace: bool = False,
+        replaces: str | None = None,
         owner: str | None = None,
     ) -> JobRecord:
         confined = confined_by(environment) is not None
@@ -94,7 +94,7 @@ class StoredBackend(Edits):
         if why := await asyncio.to_thread(self._never_fits, job, engine):
             raise UserError(Text("{key} can never start: {why}", key=job.key, why=why), field="spec.mpiReplicaSpecs")
         await self._check_mpi(job, engine, environment, folder)
-        keeping, to_clear = runs_kept() if replace else 0, list[str]()
+        keeping, to_clear = runs_kept() if replaces is not None else 0, list[str]()
 
         def add() -> StoredJob:
             wanted = NewJob(
@@ -108,8 +108,8 @@ class StoredBackend(Edits):
                 now=datetime.now(UTC),
                 environment={**environment, **_of_this_process()},
             )
-            if replace:
-                stored, to_clear[:] = self._store.replace(keeping=keeping, **wanted)
+            if replaces is not None:
+                stored, to_clear[:] = self._store.replace(replaces, keeping=keeping, **wanted)
             else:
                 stored = self._store.add(**wanted)
             self._known[stored.uid] = dataclasses.replace(job, **stored.identity)
@@ -118,8 +118,8 @@ class StoredBackend(Edits):
         await self._supervisor.ensure()
         if confined:
             await self._supervisor.check_that_it_confines()
-        if replace:
-            await self._until_it_can_be_replaced(job.key)
+        if replaces is not None:
+            await self._until_it_can_be_replaced(job.key, replaces)
         adding = asyncio.create_task(asyncio.to_thread(add))
         try:
             record = await self._told(adding)
@@ -235,18 +235,16 @@ class StoredBackend(Edits):
         refuse_impossible(job, attached, self.environments.known())
         return attached
 
-    async def _until_it_can_be_replaced(self, key: str) -> None:
-        """Nothing of the job of that name is left to end, or there is none."""
+    async def _until_it_can_be_replaced(self, key: str, uid: str) -> None:
+        """Nothing of that job is left to end, or it is gone."""
         async with self._listening() as changes:
-            with contextlib.suppress(NotFoundError):
-                while True:
-                    stored = await asyncio.to_thread(self._store.get, key)
-                    if not (stored.deleting or from_wire(stored.status).finished):
-                        hint = Text("stop it first: {command}", command=f"oarsman stop {stored.name}")
-                        raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
-                    if stored.finished and not stored.deleting:
-                        return
-                    await changes.wait()
+            while (stored := await asyncio.to_thread(self._store.by_uid, uid)) is not None and stored.key == key:
+                if not (stored.deleting or from_wire(stored.status).finished):
+                    hint = Text("stop it first: {command}", command=f"oarsman stop {stored.name}")
+                    raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
+                if stored.finished and not stored.deleting:
+                    return
+                await changes.wait()
 
     async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
         def change() -> StoredJob:

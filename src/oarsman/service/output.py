@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine, Where, run_key
+from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine, LogQuery, Where, run_key
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.service import models, views
 from oarsman.text.sentence import Text
@@ -27,10 +27,10 @@ class OutputService:
     if TYPE_CHECKING:  # what the rest of the service has
 
         async def _seen(self, key: str, run: int | None = None) -> JobRecord: ...
-        async def _may_see(self, key: str, run: int | None = None) -> str: ...
+        async def _may_see(self, key: str, run: int | None = None) -> tuple[str, str]: ...
 
     async def events(self, key: str, *, run: int | None = None) -> Sequence[models.EventView]:
-        key = await self._may_see(key, run)
+        key, _ = await self._may_see(key, run)
         return [models.EventView.of(found) for found in await self._jobs.events(key)]
 
     async def log(
@@ -38,15 +38,19 @@ class OutputService:
     ) -> models.LogPageView:
         if where.get("after") is not None and where.get("before") is not None:
             raise UsageError(Text("lines come after a place or before one, not both"), field="before")
-        key = await self._may_see(key, only.run)
-        query = replace(views.log_query(only), live=True)
+        key, query = await self.log_query(key, only, live=True)
         return views.log_page(await self._jobs.log_page(key, query, **where))
+
+    async def log_query(self, key: str, only: models.LogFilter, **more: Any) -> tuple[str, LogQuery]:
+        """Of which run, and what is asked for of it: of another job that gets its name meanwhile nothing is read."""
+        key, uid = await self._may_see(key, only.run)
+        return key, replace(views.log_query(only), uid=uid, **more)
 
     async def follow_log(
         self, key: str, only: models.LogFilter = models.ALL_LINES, *, after: str | None = None
     ) -> AsyncGenerator[models.LogPageView, None]:
-        key = await self._may_see(key, only.run)
-        async with aclosing(self._jobs.log_follow(key, views.log_query(only), after=after)) as pages:
+        key, query = await self.log_query(key, only)
+        async with aclosing(self._jobs.log_follow(key, query, after=after)) as pages:
             async for page in pages:
                 if page.lines:
                     yield views.log_page(page)
@@ -61,16 +65,15 @@ class OutputService:
         follow: bool = False,
         live: bool = False,
     ) -> AsyncGenerator[Sequence[LogLine], None]:
-        key = await self._may_see(key, only.run)
-        query = replace(views.log_query(only), since=since, tail=tail, follow=follow, live=live)
+        key, query = await self.log_query(key, only, since=since, tail=tail, follow=follow, live=live)
         async with aclosing(self._jobs.logs(key, query)) as blocks:
             async for lines in blocks:
                 yield lines
 
     async def download_log(self, key: str, only: models.LogFilter = models.ALL_LINES) -> AsyncGenerator[bytes, None]:
         """Plain text: time, rank and the line, for people and their tools."""
-        key = await self._may_see(key, only.run)
-        async with aclosing(self._jobs.logs(key, views.log_query(only))) as blocks:
+        key, query = await self.log_query(key, only)
+        async with aclosing(self._jobs.logs(key, query)) as blocks:
             async for lines in blocks:
                 said = (
                     f"{line.stamp} {'-' if line.rank is None else line.rank} {line.host} {line.stream} {line.text}\n"
@@ -81,7 +84,7 @@ class OutputService:
     async def usage(
         self, key: str, *, since: datetime | None = None, run: int | None = None
     ) -> Sequence[models.UsagePoint]:
-        key = await self._may_see(key, run)
+        key, _ = await self._may_see(key, run)
         if since is not None and since.tzinfo is None:  # a time that mentions no zone is meant in UTC
             since = since.replace(tzinfo=UTC)
         return [models.UsagePoint.of(sample) for sample in await self._jobs.usage_series(key, since=since)]

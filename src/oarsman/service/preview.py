@@ -21,6 +21,7 @@ from oarsman.plan import placement
 from oarsman.service import views
 from oarsman.service.documents import completed
 from oarsman.service.models import Create, FitView, PreviewView, ProblemView
+from oarsman.service.models.base import MOST_VALUES, is_small
 from oarsman.text import units
 from oarsman.text.sentence import Text, sentences
 
@@ -64,6 +65,8 @@ def one_document(wanted: Create) -> dict[str, Any]:
             field="manifest",
             hint=Text("cut it at the lines that are only ---"),
         )
+    if not is_small(found[0]):
+        raise UsageError(Text("the manifest has more than {most} values", most=MOST_VALUES), field="manifest")
     return found[0]
 
 

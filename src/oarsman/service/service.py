@@ -123,11 +123,11 @@ class JobService(OutputService, EnvironmentService, SweepService, CheckService):
             raise NotFoundError(Text("there is no job {key}", key=key))
         return record
 
-    async def _may_see(self, key: str, run: int | None = None) -> str:
-        """The same for those who need only the key of the run: whoever sees everything need not ask whose it is."""
-        if not may(self.identity, Action.SEE):
-            await self._seen(key, run)
-        return self._of_run(key, run)
+    async def _may_see(self, key: str, run: int | None = None) -> tuple[str, str]:
+        """The same for those who need no record: whoever sees everything need not ask whose it is. What a backend calls
+        it, and the uid of the job that was looked at; none: it does not matter which one has that name."""
+        uid = "" if may(self.identity, Action.SEE) else (await self._seen(key, run)).job.uid
+        return self._of_run(key, run), uid
 
     async def _changing(self, key: str) -> JobRecord:
         record = await self._seen(key)
@@ -239,7 +239,7 @@ class JobService(OutputService, EnvironmentService, SweepService, CheckService):
             document,
             folder=await self._chosen_folder(wanted.folder),
             environment=wanted.environment,
-            replace=wanted.replace,
+            replaces=there.job.uid if wanted.replace and there is not None else None,
         )
 
     def _key_of(self, document: Mapping[str, Any]) -> str:
@@ -252,7 +252,7 @@ class JobService(OutputService, EnvironmentService, SweepService, CheckService):
         *,
         folder: Path,
         environment: Mapping[str, str] | None = None,
-        replace: bool = False,
+        replaces: str | None = None,
         owner: str | None = None,
     ) -> models.JobView:
         owner = owner or self.identity.name
@@ -260,7 +260,7 @@ class JobService(OutputService, EnvironmentService, SweepService, CheckService):
             document,
             environment=self._surroundings(owner, environment, folder),
             folder=folder,
-            replace=replace,
+            replaces=replaces,
             owner=owner,
         )
         return await self._told(record)
@@ -325,7 +325,7 @@ class JobService(OutputService, EnvironmentService, SweepService, CheckService):
         return await self._submit(
             await preview.apart(for_another_run, record.job.document),
             folder=record.folder or await self._chosen_folder(None),
-            replace=True,
+            replaces=record.job.uid,
             owner=record.owner,
         )
 

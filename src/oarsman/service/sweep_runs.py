@@ -147,7 +147,7 @@ class Drive:
             if (was_stopped(record) or record.deleting) and handing.mine(record):
                 stopped[self._index(record)] = record.job.uid
         self._left = set(stopped.values())  # uids of jobs that are to be replaced
-        self._again = frozenset(stopped)
+        self._again = stopped
         self.todo = [index for index in range(self.total) if index not in self.states or index in stopped]
 
     # -- what is known -------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class Drive:
                 environment=handing.environment,
                 folder=handing.folder,
                 owner=handing.owner,
-                replace=index in self._again,
+                replaces=self._again.get(index),
             )
         except ConflictError:
             record = await self._jobs.get(self.sweep.job_key(index))

@@ -260,27 +260,25 @@ class JobStore:
     def add(self, **wanted: Unpack[NewJob]) -> StoredJob:
         return self._write(lambda: self._add(wanted))
 
-    def replace(self, *, keeping: int, **wanted: Unpack[NewJob]) -> tuple[StoredJob, Sequence[str]]:
-        """The next run of a job that has ended, and the uids of those that there is something to clear away of: of the
-        one before, which is kept as a run, and of those that are not among the newest `keeping` any more."""
+    def replace(self, ended: str, /, *, keeping: int, **wanted: Unpack[NewJob]) -> tuple[StoredJob, Sequence[str]]:
+        """The next run of the job of this uid, which has ended, and the uids of those that there is something to
+        clear away of: of the one before, which is kept as a run, and of those that are not among the newest `keeping`
+        any more. A job that has its name by now and is another stays."""
 
         def work() -> tuple[StoredJob, Sequence[str]]:
             named = wanted["namespace"], wanted["name"]
-            ended = self._db.execute(
-                "SELECT uid FROM jobs WHERE namespace = ? AND name = ? AND finished = 1 AND deleting = 0", named
-            ).fetchone()
-            if ended is None:
+            there = "SELECT 1 FROM jobs WHERE uid = ? AND namespace = ? AND name = ? AND finished = 1 AND deleting = 0"
+            if self._db.execute(there, (ended, *named)).fetchone() is None:
                 return self._add(wanted), []
-            uid = ended["uid"]
             self._db.execute(
                 f"INSERT INTO runs ({KEPT}, number, events) SELECT {KEPT}, {NUMBER}, ? FROM jobs WHERE uid = ?",
-                (json.dumps(self._events(uid)), uid),
+                (json.dumps(self._events(ended)), ended),
             )
-            self._db.execute("DELETE FROM jobs WHERE uid = ?", (uid,))
+            self._db.execute("DELETE FROM jobs WHERE uid = ?", (ended,))
             old = "(SELECT number FROM runs WHERE namespace = ?1 AND name = ?2 ORDER BY number DESC LIMIT -1 OFFSET ?3)"
             drop = f"DELETE FROM runs WHERE namespace = ?1 AND name = ?2 AND number IN {old} RETURNING uid"
             gone = [row[0] for row in self._db.execute(drop, (*named, keeping)).fetchall()]
-            return self._insert(wanted), [*gone, uid]
+            return self._insert(wanted), [*gone, ended]
 
         return self._write(work)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
@@ -178,9 +179,10 @@ class Look:
 
 def is_place(path: Path, offset: int) -> bool:
     """Whether a line begins there, or will."""
-    with _opened(path) as file:
+    with _opened(path) as file, suppress(OSError):  # beyond what a file of this machine can have there is none
         file.seek(max(0, offset - 1))
         return offset == 0 or file.read(1) == b"\n"
+    return False
 
 
 def down(path: Path, start: int, look: Look) -> FoundLines:

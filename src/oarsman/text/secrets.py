@@ -65,7 +65,7 @@ def hidden(value: Any, name: str = "") -> Any:
     """
     if isinstance(value, Mapping):
         names = {"value": str(value.get("name", ""))}
-        if name == "annotations":
+        if name in ("annotations", "labels"):
             names = {key: "secret" if _DOCUMENT.match(str(item)) else key for key, item in value.items()}
         return {key: _starred_if(names.get(key, ""), item) or hidden(item, key) for key, item in value.items()}
     if isinstance(value, list | tuple):

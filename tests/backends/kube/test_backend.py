@@ -78,12 +78,14 @@ def test_a_name_is_taken_until_the_job_of_that_name_has_ended_and_is_replaced(
     with pytest.raises(ConflictError, match="there is a job"):
         submit(jobs)
     with pytest.raises(ConflictError, match="has not ended"):
-        submit(jobs, replace=True)
+        submit(jobs, replaces=first.job.uid)
     played.status(first.job.key, a_status(names.SUCCEEDED))
-    second = submit(jobs, replace=True)
+    with pytest.raises(ConflictError, match="there is a job"):  # of another one that had that name
+        submit(jobs, replaces="uid-before")
+    second = submit(jobs, replaces=first.job.uid)
     assert (second.job.uid != first.job.uid, first.run, second.run) == (True, 1, 2)
     played.status(first.job.key, a_status(names.SUCCEEDED))
-    third = submit(jobs, replace=True)
+    third = submit(jobs, replaces=second.job.uid)
     clone = {**third.job.document, "metadata": {**third.job.document["metadata"], "name": "clone"}}
     assert (third.run, submit(jobs, clone).run) == (3, 1)
 

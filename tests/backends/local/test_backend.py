@@ -20,7 +20,7 @@ from oarsman import names
 from oarsman.backends.base import Amounts
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.engines.hosts.local import capacity
-from oarsman.errors import ForbiddenError, ManifestError, UserError
+from oarsman.errors import ConflictError, ForbiddenError, ManifestError, UserError
 from oarsman.job.confined import Confined
 from oarsman.job.state import Status
 from oarsman.plan.capacity.amounts import Capacity
@@ -73,6 +73,13 @@ def test_a_job_belongs_to_whom_it_was_submitted_for(jobs: LocalBackend) -> None:
 def test_a_job_of_somebody_else_never_has_the_rights_of_this_user(jobs: LocalBackend) -> None:
     with pytest.raises(ForbiddenError, match="default/pi is a job of ada"):
         jobs.submit(document(), environment={"PATH": "/bin"}, folder=Path("/"), owner="ada")
+
+
+def test_a_job_takes_the_place_of_the_one_that_was_meant_and_of_no_other(jobs: LocalBackend) -> None:
+    there = finished(jobs)
+    with pytest.raises(ConflictError, match="exists already"):
+        jobs.submit(document(), environment={}, folder=Path("/"), replaces="of one that had that name before")
+    assert (jobs.get("default/pi").job.uid, jobs.get("default/pi").deleting) == (there, False)
 
 
 def test_an_edit_is_seen_although_the_document_was_read_before(jobs: LocalBackend) -> None:
@@ -294,7 +301,7 @@ def test_a_number_of_runs_that_is_none_is_refused_before_anything_is_replaced(
     uid = finished(jobs)
     monkeypatch.setenv("OARSMAN_RUNS_KEPT", "a few")
     with pytest.raises(UserError, match="is not a number of runs: 'a few'"):
-        jobs.submit(document(), environment={}, folder=Path("/"), replace=True)
+        jobs.submit(document(), environment={}, folder=Path("/"), replaces=uid)
     assert [record.job.uid for record in jobs.runs("default/pi")] == [uid]
 
 
@@ -303,6 +310,6 @@ def test_what_an_earlier_run_used_and_wrote_is_read_by_its_number(jobs: LocalBac
     series = Series(jobs._paths.job(uid), 5.0)
     jobs._paths.job(uid).mkdir(parents=True, exist_ok=True)
     series.add(Moment(NOW.timestamp(), {"pi-worker-0": Sample(50.0, GIB)}))
-    jobs.submit(document(), environment={}, folder=Path("/"), replace=True)
+    jobs.submit(document(), environment={}, folder=Path("/"), replaces=uid)
     assert [sample.memory_bytes for sample in jobs.usage_series("default/pi#1")] == [GIB]
     assert list(jobs.usage_series("default/pi")) == []

@@ -108,7 +108,23 @@ def test_a_page_is_of_the_newest_attempt_unless_said_otherwise(jobs: LocalBacken
 
 @pytest.mark.parametrize(
     "place",
-    ["", "x", "1", "1:", ":1", "1:3", "1:99999", "0:0", "-1:0", "1:-1", "1:0x", "2:5", "1:0\n", f"1:{9**40}"],
+    [
+        "",
+        "x",
+        "1",
+        "1:",
+        ":1",
+        "1:3",
+        "1:99999",
+        "0:0",
+        "-1:0",
+        "1:-1",
+        "1:0x",
+        "2:5",
+        "1:0\n",
+        f"1:{9**40}",
+        f"1:{10**17}",
+    ],
 )
 def test_a_place_that_is_none_is_refused(place: str, jobs: LocalBackend) -> None:
     add(merged_log(jobs, finished(jobs)), line("one"))
@@ -119,6 +135,16 @@ def test_a_place_that_is_none_is_refused(place: str, jobs: LocalBackend) -> None
     with pytest.raises(UserError) as caught:
         next(jobs.log_follow("default/pi", after=place))
     assert caught.value.field == "after"
+
+
+def test_of_another_job_that_has_the_name_by_now_no_line_is_read(jobs: LocalBackend) -> None:
+    add(merged_log(jobs, finished(jobs)), line("one"))
+    before = LogQuery(uid="of the one before")
+    for read in (lambda: jobs.log_page("default/pi", before), lambda: list(jobs.logs("default/pi", before))):
+        with pytest.raises(NotFoundError):
+            read()
+    with pytest.raises(NotFoundError):
+        next(jobs.log_follow("default/pi", before))
 
 
 def test_what_makes_no_sense_is_refused(jobs: LocalBackend) -> None:

@@ -99,7 +99,8 @@ class MemoryJobs:
     def add(self, name: str = "pi", status: Status = RUNNING, owner: str = "ada", **given: Any) -> JobRecord:
         document = given.pop("document", None) or a_document(name)
         document["metadata"].update(given.pop("metadata", {}))
-        job = replace(job_from_document(document), uid=f"uid-{name}", created_at=given.get("created_at", T0))
+        again = f"-{self._revision}" if f"{given.get('namespace', self.home)}/{name}" in self._gone else ""
+        job = replace(job_from_document(document), uid=f"uid-{name}{again}", created_at=given.get("created_at", T0))
         return self._put(
             JobRecord(
                 **{
@@ -134,6 +135,10 @@ class MemoryJobs:
         self._earlier[f"{key}#{record.run}"] = record
         self._lines[f"{key}#{record.run}"] = self._lines.pop(key, [])
 
+    def _asked(self, key: str, query: LogQuery) -> None:
+        if query.uid not in ("", self.record(key).job.uid):
+            raise NotFoundError(f"there is no job {key}")
+
     def records(self) -> Sequence[JobRecord]:
         return list(self._records.values())
 
@@ -144,6 +149,7 @@ class MemoryJobs:
         with self._change:
             self._revision += 1
             del self._records[key]
+            self._lines.pop(key, None)
             self._gone[key] = self._revision
             self._change.notify_all()
 
@@ -161,12 +167,12 @@ class MemoryJobs:
         *,
         environment: Mapping[str, str],
         folder: Path,
-        replace: bool = False,
+        replaces: str | None = None,
         owner: str | None = None,
     ) -> JobRecord:
         job = job_from_document(document)
         known = self._records.get(job.key)
-        if known is not None and not (replace and known.status.finished):
+        if known is not None and not (replaces == known.job.uid and known.status.finished):
             raise ConflictError(f"there is a job {job.key} already")
         self.submitted.append({"environment": dict(environment), "folder": folder, "owner": owner})
         return self.add(job.name, a_status(), owner or "nobody", document=dict(document), folder=folder)
@@ -266,7 +272,7 @@ class MemoryJobs:
         ]
 
     async def logs(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:
-        self.record(key)
+        self._asked(key, query)
         yield [placed.line for placed in self._matching(key, query, 0)]
 
     async def log_page(
@@ -278,7 +284,7 @@ class MemoryJobs:
         before: str | None = None,
         limit: int = 500,
     ) -> LogPage:
-        self.record(key)
+        self._asked(key, query)
         count = len(self._lines.get(key, ()))
         for place in (after, before):
             if place is not None and not (place.isascii() and place.isdecimal() and int(place) <= count):
@@ -294,7 +300,7 @@ class MemoryJobs:
     async def log_follow(
         self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
     ) -> AsyncGenerator[LogPage, None]:
-        self.record(key)
+        self._asked(key, query)
         place = int(after or 0)
         over = False
         while not over:

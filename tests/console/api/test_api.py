@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from oarsman import names
+from oarsman.service.others import Others
 
 from .asking import API, Asking
 from .memory import FAILED, QUEUED, SUCCEEDED, a_document, at
@@ -291,3 +295,12 @@ def test_a_description_has_no_secrets_for_anybody(ask: Asking) -> None:
     document["metadata"]["annotations"] = {"oarsman.dev/description": "run with --password=sesame"}
     ask("POST", "/jobs", json={"document": document})
     assert ask("GET", "/jobs", by="vera").json()["items"][0]["description"] == "run with --password=****"
+
+
+def test_jobs_of_everybody_with_an_account_are_kept_to_it(ask: Asking, tmp_path: Path) -> None:
+    """An admin's too: whether somebody owns the machine is told by how they came in, and not by their role."""
+    ask.console._others = Others(folder=tmp_path, hidden=(), here=False)
+    for name in ("ada", "root"):
+        made = ask("POST", "/jobs", by=name, json={"document": a_document(f"of-{name}")})
+        assert made.status_code == 201, made.text
+        assert names.ENV_CONFINED in ask.jobs.submitted[-1]["environment"], name

@@ -408,6 +408,34 @@ def test_no_volume_leads_to_what_a_job_does_not_see(server: Shared, volume: dict
     assert not lines
 
 
+def test_no_link_in_one_volume_leads_the_other_to_the_processes_of_the_machine(roots: Shared) -> None:
+    """Where the first one is mounted is a link in the folder of all jobs. In its second attempt it leads to the state,
+    where the second volume lies, or what the first attempt has put into the first one for it."""
+    roots.folder.chmod(0o777)
+    way = roots.folder / "way"
+    way.symlink_to("/mnt")
+    script = f"""
+if [ "$(readlink {way})" = /mnt ]; then
+    mine=/mnt/jobs/$OARSMAN_JOB/volumes/$OARSMAN_HOST
+    mkdir -p $mine && ln -s /proc $mine/second && ln -sfn {roots.state} {way}
+    exit 1
+fi
+echo "sees $(ls /media | grep -c '[0-9]')"
+"""
+    document = a_job("volumes", ["sh", "-c", script])
+    document["spec"]["runPolicy"]["backoffLimit"] = 1
+    launcher = document["spec"]["mpiReplicaSpecs"]["Launcher"]
+    launcher["restartPolicy"] = "OnFailure"
+    spec = launcher["template"]["spec"]
+    spec["volumes"] = [{"name": name, "emptyDir": {}} for name in ("first", "second")]
+    mounts = {"first": str(way), "second": "/media"}
+    spec["containers"][0]["volumeMounts"] = [{"name": name, "mountPath": path} for name, path in mounts.items()]
+    with roots.person("ann") as ann:
+        how, lines = ann.ended(document)
+    roots.folder.chmod(0o755)
+    assert [line.partition(" out ")[2] for line in lines if "sees" in line] == ["sees 0"], (how, lines)
+
+
 def test_where_namespaces_cannot_be_had_the_jobs_of_others_are_not_run() -> None:
     with shared(SOMEBODY, variables={"OARSMAN_SEPARATION": "none"}) as server:
         with server.person("ann") as ann:

@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -15,8 +15,11 @@ import pytest
 import uvicorn
 
 from oarsman.backends.base import EVERYTHING, LogLine, LogQuery
+from oarsman.console.security.gate import Caller
 from oarsman.console.server import Server, listen
 from oarsman.console.settings import ConsoleSettings
+from oarsman.errors import NotFoundError
+from oarsman.service.models import ALL_LINES, Identity, Role
 
 from .asking import API, Asking, asking
 from .memory import SUCCEEDED, MemoryJobs
@@ -172,6 +175,27 @@ def test_somebody_who_reads_slowly_misses_nothing(ask: Asking, monkeypatch: pyte
         ask.jobs.become("default/pi", SUCCEEDED)
         heard = [text for kind, _, data in events(response) if kind == "message" for text in texts(data)]
     assert heard == [str(number) for number in range(200)]
+
+
+def test_somebody_who_reads_slowly_hears_nothing_of_a_job_that_has_the_name_by_now(ask: Asking) -> None:
+    ask.jobs.add()
+    ask.jobs.say("default/pi", "ada's")
+    caller = Caller(Identity(name="ada", role=Role.USER), "ada", "session", "127.0.0.1", b"")
+
+    async def heard() -> list[str]:
+        backend = ask.console.backends.backend()
+        _, query = await ask.console.service(backend, caller).log_query("default/pi", ALL_LINES)
+        async with aclosing(backend.followers.follow("default/pi", query, "0")) as blocks:
+            found = [(await anext(blocks)).decode()]  # and is not asked for more until the name has changed hands
+            ask.jobs.vanish("default/pi")
+            ask.jobs.add(owner="bob")
+            ask.jobs.say("default/pi", "ada's", "bob's")
+            with suppress(NotFoundError):
+                found.append((await anext(blocks)).decode())
+            return found
+
+    lines = "".join(ask.portal.run(heard()))
+    assert ("ada's" in lines, "bob's" in lines) == (True, False)
 
 
 class LongLog(MemoryJobs):

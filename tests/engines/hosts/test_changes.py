@@ -258,7 +258,8 @@ def test_a_name_can_be_used_once_unless_replaced(machine: Machine) -> None:
     with pytest.raises(ConflictError, match="exists already"):
         machine.submit(document)
     first = machine.until_finished(key)
-    again = machine.jobs.submit(document, environment=machine.environment, folder=machine.folder, replace=True)
+    given = {"environment": machine.environment, "folder": machine.folder, "replaces": first.job.uid}
+    again = machine.jobs.submit(document, **given)
     assert again.job.uid != first.job.uid
     assert machine.until_finished(key).status.is_true(names.SUCCEEDED)
 

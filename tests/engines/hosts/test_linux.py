@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,3 +59,20 @@ def test_a_trial_does_not_outlive_who_wants_to_know(monkeypatch: pytest.MonkeyPa
     asker.join()
     with pytest.raises(EOFError):  # nobody is left who could tell anything
         hears.recv()
+
+
+def test_a_trial_that_hangs_before_it_has_set_its_alarm_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock that another thread of the server held at the fork: the thread that asked waited for ever."""
+    monkeypatch.setattr(linux, "_TRIAL_SECONDS", 1)
+    monkeypatch.setattr(linux, "_TRIALS", 1)
+    us, real = os.getpid(), signal.signal
+
+    def hangs(number: int, handler: Any) -> Any:
+        if os.getpid() != us:
+            time.sleep(60)
+        return real(number, handler)
+
+    monkeypatch.setattr(linux.signal, "signal", hangs)
+    begun = time.monotonic()
+    assert linux.probe().trouble == "the trial itself failed"
+    assert time.monotonic() - begun < 30

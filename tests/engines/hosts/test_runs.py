@@ -24,14 +24,21 @@ def said(machine: Machine, key: str) -> list[str]:
     return [line for line in machine.lines(key) if line.startswith("this is")]
 
 
-def run(machine: Machine, text: str, name: str = "again", **more: object) -> str:
-    """One more run, to its end."""
+def run(machine: Machine, text: str, name: str = "again", replaces: str | None = None, **more: object) -> str:
+    """One more run, to its end. Its uid."""
     scratch = [{"name": "scratch", "emptyDir": {}}]
     document = mpijob(name, ["mpirun", "-n", "1", "sh", "-c", f"echo this is {text}; exit 3"], workers=1, **more)  # type: ignore[arg-type]
     document["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["volumes"] = scratch
-    machine.jobs.submit(document, environment=machine.environment, folder=machine.folder, replace=True)
+    machine.jobs.submit(document, environment=machine.environment, folder=machine.folder, replaces=replaces)
     machine.until_finished(f"default/{name}")
     return machine.uid(f"default/{name}")
+
+
+def three_runs(machine: Machine) -> list[str]:
+    uids: list[str] = []
+    for text in ("the first", "the second", "the third"):
+        uids.append(run(machine, text, replaces=uids[-1] if uids else None))
+    return uids
 
 
 def until_cleared(machine: Machine, uid: str) -> None:
@@ -44,7 +51,7 @@ def until_cleared(machine: Machine, uid: str) -> None:
 
 
 def test_every_run_keeps_its_log_its_cause_and_its_events_until_the_job_is_deleted(machine: Machine) -> None:
-    uids = [run(machine, text) for text in ("the first", "the second", "the third")]
+    uids = three_runs(machine)
     key = "default/again"
     runs = machine.jobs.runs(key)
     assert [(record.run, record.job.uid) for record in runs] == [(3, uids[2]), (2, uids[1]), (1, uids[0])]
@@ -68,7 +75,7 @@ def test_every_run_keeps_its_log_its_cause_and_its_events_until_the_job_is_delet
 
 def test_a_run_that_is_one_too_many_goes_with_its_log(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OARSMAN_RUNS_KEPT", "1")
-    uids = [run(machine, text) for text in ("the first", "the second", "the third")]
+    uids = three_runs(machine)
     machine.folders_gone(uids[0])
     assert [record.run for record in machine.jobs.runs("default/again")] == [3, 2]
     assert said(machine, "default/again#2") == ["this is the second"]
@@ -77,7 +84,7 @@ def test_a_run_that_is_one_too_many_goes_with_its_log(machine: Machine, monkeypa
 def test_earlier_runs_go_with_a_job_whose_time_to_live_is_over(machine: Machine) -> None:
     first = run(machine, "the first", "brief")
     document = mpijob("brief", ["mpirun", "-n", "1", "hostname"], workers=1, run_policy={"ttlSecondsAfterFinished": 0})
-    machine.jobs.submit(document, environment=machine.environment, folder=machine.folder, replace=True)
+    machine.jobs.submit(document, environment=machine.environment, folder=machine.folder, replaces=first)
     machine.folders_gone(first)
     with pytest.raises(NotFoundError):
         machine.jobs.runs("default/brief")
@@ -95,7 +102,9 @@ def test_a_command_that_is_killed_right_after_it_handed_in_the_next_run_leaves_n
         fields = ("namespace", "name", "engine", "owner", "folder", "document")
         same = {name: getattr(before, name) for name in fields}
         environment = own_machine.environment
-        store.replace(keeping=10, uid=str(uuid.uuid4()), environment=environment, now=datetime.now(UTC), **same)
+        store.replace(
+            before.uid, keeping=10, uid=str(uuid.uuid4()), environment=environment, now=datetime.now(UTC), **same
+        )
     own_machine.until_finished("default/again")
     until_cleared(own_machine, first)
     assert said(own_machine, "default/again#1") == ["this is the first"]

@@ -77,7 +77,7 @@ class KubeBackend(Edits):
         *,
         environment: Mapping[str, str],
         folder: Path,
-        replace: bool = False,
+        replaces: str | None = None,
         owner: str | None = None,
     ) -> JobRecord:
         """Programs and variables are those of the image: neither environment nor folder goes to the cluster."""
@@ -85,7 +85,7 @@ class KubeBackend(Edits):
         async with self._asking() as kube:
             sent = records.to_send(document, self.home, owner)
             key = records.key_of(sent)
-            if replace and (run := await self._replace(kube, key)) > 1:
+            if replaces is not None and (run := await self._replace(kube, key, replaces)) > 1:
                 sent["metadata"]["annotations"][names.ANNOTATION_RUN] = str(run)
             try:
                 return records.record(await kube.create(records.resource_of(sent), sent))
@@ -93,18 +93,20 @@ class KubeBackend(Edits):
                 hint = Text("delete it first: {command}", command=f"oarsman delete {key}")
                 raise ConflictError(Text("there is a job {key} already", key=key), hint=hint) from error
 
-    async def _replace(self, kube: Kube, key: str) -> int:
-        """Take a finished job of the same name away, and wait until it is gone. Which run the next one is."""
+    async def _replace(self, kube: Kube, key: str, uid: str) -> int:
+        """Take this finished job away, and wait until it is gone. Which run the next one is."""
         try:
             found = await self._found(kube, key)
         except NotFoundError:
+            return 1
+        if found["metadata"]["uid"] != uid:
             return 1
         record = records.record(found)
         if not record.status.finished:
             hint = Text("stop it first: {command}", command=f"oarsman stop {found['metadata']['name']}")
             raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
         namespace, _, name = key.partition("/")
-        await kube.delete(resources.MPIJOBS, name, namespace, uid=found["metadata"]["uid"], propagation="Foreground")
+        await kube.delete(resources.MPIJOBS, name, namespace, uid=uid, propagation="Foreground")
         async for _ in follow.one(kube, resources.MPIJOBS, namespace, name):
             pass
         return record.run + 1
@@ -197,7 +199,7 @@ class KubeBackend(Edits):
         self, key: str, query: base.LogQuery = base.EVERYTHING
     ) -> AsyncGenerator[Sequence[base.LogLine], None]:
         async with self._asking() as kube:
-            record = await self._record(kube, key)
+            record = await self._record(kube, key, query.uid)
             async with aclosing(logs.read(kube, record, query)) as found:
                 async for lines in found:
                     if lines:
@@ -207,13 +209,13 @@ class KubeBackend(Edits):
         self, key: str, query: base.LogQuery = base.EVERYTHING, **where: Unpack[base.Where]
     ) -> base.LogPage:
         async with self._asking() as kube:
-            return await log_pages.page(kube, await self._record(kube, key), query, **where)
+            return await log_pages.page(kube, await self._record(kube, key, query.uid), query, **where)
 
     async def log_follow(
         self, key: str, query: base.LogQuery = base.EVERYTHING, *, after: str | None = None
     ) -> AsyncGenerator[base.LogPage, None]:
         async with self._asking() as kube:
-            record = await self._record(kube, key)
+            record = await self._record(kube, key, query.uid)
             async with aclosing(log_pages.pages(kube, record, query, after)) as found:
                 async for page in found:
                     yield page
@@ -274,8 +276,11 @@ class KubeBackend(Edits):
         return 0
 
     # -- objects ---------------------------------------------------------------------------------------
-    async def _record(self, kube: Kube, key: str) -> JobRecord:
-        return records.record(await self._found(kube, key))
+    async def _record(self, kube: Kube, key: str, uid: str = "") -> JobRecord:
+        found = await self._found(kube, key)
+        if uid not in ("", found["metadata"]["uid"]):
+            raise NotFoundError(Text("there is no job {key}", key=key))
+        return records.record(found)
 
     async def _found(self, kube: Kube, key: str) -> Document:
         namespace, _, name = key.partition("/")

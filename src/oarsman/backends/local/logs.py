@@ -47,7 +47,7 @@ class LocalLogs:
         end is on record."""
 
         def opened() -> tuple[str, int, Path, logs.MergedLogReader]:
-            stored, job = self._find(key)
+            stored, job = self._of(key, query)
             attempt, path, _ = self._start(stored.uid, query)
             wanted, floor = _wanted(job, query), _floor(path, query)
             return stored.uid, attempt, path, logs.MergedLogReader(path, wanted=wanted, tail=query.tail, floor=floor)
@@ -90,7 +90,7 @@ class LocalLogs:
     ) -> LogPage:
         """With filters or a search it looks at a bounded part of the log: a page may have fewer lines than `limit`, or
         none, and still have a `before`; one after a place is at the end only if `after` stays the same."""
-        stored, job = self._find(key)
+        stored, job = self._of(key, query)
         if after is not None and before is not None:
             raise UserError(Text("a page is after a place or before one, not both"), field="before")
         if not 1 <= limit <= _MOST_LINES:
@@ -111,7 +111,7 @@ class LocalLogs:
         """All there is by now, and what comes. A page without lines only says how far it has come."""
 
         def opened() -> tuple[str, int, Path, int, logs.Look]:
-            stored, job = self._find(key)
+            stored, job = self._of(key, query)
             attempt, path, offset = self._start(stored.uid, query, after=after)
             return stored.uid, attempt, path, offset, _look(path, job, query, _FOLLOWED_LINES)
 
@@ -132,6 +132,12 @@ class LocalLogs:
                     return
                 await changes.wait()
                 await asyncio.sleep(max(shown + _GATHER - time.monotonic(), live.pause() if live is not None else 0.0))
+
+    def _of(self, key: str, query: LogQuery) -> tuple[StoredJob, Job]:
+        stored, job = self._find(key)
+        if query.uid not in ("", stored.uid):
+            raise NotFoundError(Text("there is no job {key}", key=key))
+        return stored, job
 
     def _start(
         self, uid: str, query: LogQuery, *, after: str | None = None, before: str | None = None

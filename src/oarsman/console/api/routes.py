@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, FastAPI, Header, Path, Query, Response
@@ -14,12 +13,11 @@ from fastapi.routing import APIRoute
 from pydantic.fields import FieldInfo
 from starlette.responses import StreamingResponse
 
-from oarsman.backends.base import run_key
 from oarsman.console.api import PREFIX, streams
 from oarsman.console.api.problems import responses
 from oarsman.console.console import Context, RequestContext
 from oarsman.errors import UsageError
-from oarsman.service import sweeps, views
+from oarsman.service import sweeps
 from oarsman.service.contract import Namespace, operations
 from oarsman.service.models import JobQuery, LogFilter, ProblemDetails
 from oarsman.service.models.base import few
@@ -168,8 +166,9 @@ async def _stream(context: RequestContext, name: str, given: Arguments, place: s
         await service.job(given["key"])
         return context.stream(streams.one_job(service, backend.job_index, given["key"]))
     key, only, after = given["key"], given["only"], place or given["after"]
-    await service.log(key, only, after=after, limit=1)
-    followed = backend.followers.follow(run_key(key, only.run), replace(views.log_query(only), live=True), after)
+    key, query = await service.log_query(key, only, live=True)
+    await backend.jobs.log_page(key, query, after=after, limit=1)
+    followed = backend.followers.follow(key, query, after)
     return context.stream(context.console.streams.of_log(followed, context.caller.counted_as))
 
 

@@ -40,6 +40,29 @@ def few(most: int, *kinds: type) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+MOST_VALUES = 20_000
+
+
+def is_small(document: Any) -> bool:
+    """Whether a document has few enough values to be gone through: of a hundred thousand each writing takes seconds."""
+    left, parts = MOST_VALUES, [document]
+    while parts and left >= 0:
+        part = parts.pop()
+        items = part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ()
+        left -= len(items)
+        parts += items
+    return left >= 0
+
+
+def _small(document: Any) -> Any:
+    if not is_small(document):
+        raise PydanticCustomError("too_many", "there are more than {most} values", {"most": MOST_VALUES})
+    return document
+
+
+Document = Annotated[Mapping[str, Any], BeforeValidator(_small)]
+
+
 class Value(BaseModel):
     # Built when first used: a call of the command imports all models, and uses a few.
     model_config = ConfigDict(

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from oarsman.engines.contract import UsageSample
 from oarsman.job import state
-from oarsman.service.models.base import Label, Name, Sentence, Value, derived, few
+from oarsman.service.models.base import Document, Label, Name, Sentence, Value, derived, few
 from oarsman.service.models.place import ProblemView
 
 
@@ -138,7 +138,7 @@ class Create(Value):
     """A job to run: YAML text or a document, one of the two."""
 
     manifest: Annotated[str | None, Field(max_length=1 << 18, examples=["kind: MPIJob ..."])] = None
-    document: Mapping[str, Any] | None = None
+    document: Document | None = None
     folder: str | None = None  # where it runs, on engines that use the server's machine
     environment: Annotated[Mapping[str, str], few(10_000, str)] = Field(default_factory=dict)
     replace: bool = False  # as the next run of an ended job of the same name
@@ -152,7 +152,7 @@ class Clone(Value):
     """A new job like this one. `patch` is a JSON merge patch of its document."""
 
     name: Name | None = None  # None: the old one with a number
-    patch: Mapping[str, Any] = Field(default_factory=dict)
+    patch: Document = Field(default_factory=dict)
 
 
 class JobChange(Value):

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from oarsman.backends.base import DoctorFinding, HostFinding
 from oarsman.job.environment import BuildLog
-from oarsman.service.models.base import Label, Sentence, Value, derived, few
+from oarsman.service.models.base import Document, Label, Sentence, Value, derived, few
 
 
 class ProblemView(Value):
@@ -71,7 +71,7 @@ class PlanView(Value):
 class Convert(Value):
     """A document to be written in another version of the API."""
 
-    document: Mapping[str, Any]
+    document: Document
     api_version: Annotated[str, Field(max_length=100)]
 
 

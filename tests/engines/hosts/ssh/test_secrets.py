@@ -63,8 +63,10 @@ def test_secrets_are_not_copied_and_copies_go_with_their_jobs(submitter: SshMach
 def test_a_job_that_is_run_again_keeps_its_log_here_and_holds_no_copy_there(submitter: SshMachine) -> None:
     """The copy goes with the newest run, although there are earlier ones."""
     document = mpijob("one", ["sh", "-c", "echo it is said"], workers=1)
+    replaces: str | None = None
     for _ in range(2):
-        submitter.jobs.submit(document, environment=submitter.environment, folder=submitter.folder, replace=True)
+        settings = {"environment": submitter.environment, "folder": submitter.folder, "replaces": replaces}
+        replaces = submitter.jobs.submit(document, **settings).job.uid
         submitter.until_finished("default/one")
     earlier = submitter.jobs.get("default/one#1")
     assert submitter.lines("default/one#1") == ["it is said"]

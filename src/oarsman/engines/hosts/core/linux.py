@@ -11,6 +11,7 @@ import ctypes
 import errno
 import json
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -207,7 +208,7 @@ def probe() -> Separation:
 
 def _trial() -> Separation | None:
     """None: it did not come to an end. A child of a process with threads may wait for ever for what one of them held,
-    so it has an alarm; and it neither outlives us nor gets out of here."""
+    at times before it has set its alarm; and it neither outlives us nor gets out of here."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -220,7 +221,9 @@ def _trial() -> Separation | None:
         os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as file:
-        answer = file.read()
+        answer = file.read() if select.select([file], [], [], _TRIAL_SECONDS)[0] else b""
+    if not answer:
+        os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     return Separation(**json.loads(answer)) if answer else None
 

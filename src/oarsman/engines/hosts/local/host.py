@@ -186,14 +186,20 @@ class LocalHostNetwork(HostNetwork):
             # Bound over the layer, because an overlay does not notice files replaced below it.
             linux.bind(f"{self.run_folder}/etc/mpi", "/etc/mpi", read_only=True)
             linux.bind(f"{self.run_folder}/etc/hosts", "/etc/hosts")
+        taken: list[int | None] = [None] * len(spec.mounts)
         if self._confinement is not None:
-            volumes = [volume.source for volume in spec.mounts if not volume.memory]
-            own = self._confinement._replace(writable=[*self._confinement.writable, spec.temp, *volumes])
-            confine.see_only(own)
+            # Before there is anything of the job's: where one volume lies in the way to another, its links lead astray.
+            taken = [None if volume.memory else linux.take(volume.source) for volume in spec.mounts]
+            confine.see_only(self._confinement._replace(writable=[*self._confinement.writable, spec.temp]))
         linux.mount("tmpfs", "/dev/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777")
-        for volume in spec.mounts:
+        for volume, own in zip(spec.mounts, taken, strict=True):
             if volume.memory:
                 linux.mount("tmpfs", volume.target, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, volume.options)
+            elif own is not None:
+                target = os.path.realpath(volume.target)
+                linux.put(own, target)
+                if volume.read_only:
+                    linux.set_read_only(target)
             else:
                 linux.bind(volume.source, volume.target, read_only=volume.read_only)
         if have.processes:
