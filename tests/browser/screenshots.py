@@ -1,4 +1,4 @@
-"""Every page in both languages and both themes, on a service and on a phone: `make screenshots`, then look at them.
+"""Every page in both languages and both themes, on a desk, a tablet and a phone: `make screenshots`, then look at them.
 
 The jobs are real ones, so that each page has something to show.
 """
@@ -22,17 +22,19 @@ from tests.console.api.running import ROOT, Served, served
 OUT = ROOT / "build" / "screenshots"
 LOOKS = [
     (language, theme, screen)
-    for screen in ("desk", "phone")
+    for screen in ("desk", "tablet", "phone")
     for language in ("en", "zh")
     for theme in ("light", "dark")
 ]
-SCREENS = {"desk": (1280, 720), "phone": (390, 844)}
+SCREENS = {"desk": (1440, 900), "tablet": (1024, 768), "phone": (390, 844)}
 # Address, and what to click there before the picture is taken.
 PAGES = {
     "login": ("/login", ""),
     "overview": ("/", ""),
     "jobs": ("/jobs", ""),
     "job-failed": ("/jobs/default/benchmarks-lost-a-rank", ""),
+    "job-waiting": ("/jobs/default/waits-for-room", ""),
+    "job-stopped": ("/jobs/default/given-up", ""),
     "job-summary": ("/jobs/default/training?tab=Summary", ""),
     "job-log": ("/jobs/default/training?tab=Logs", ""),
     "job-ranks": ("/jobs/default/training?tab=Ranks", ""),
@@ -83,7 +85,7 @@ def main() -> None:
 
 @contextmanager
 def some_jobs(server: Served, folder: Path) -> Iterator[None]:
-    """One of each kind: ended well, failed, running with a straggler, waiting; accounts and an environment."""
+    """One of each kind: ended well, failed, running with a straggler, waiting, stopped; accounts and an environment."""
     program = folder / "train.py"
     program.write_text(_TRAINING)
     (folder / "requirements.txt").write_text("")
@@ -116,6 +118,8 @@ def some_jobs(server: Served, folder: Path) -> Iterator[None]:
     )
     oarsman(server, "submit", "-n", "4", "--cpus", "500m", "--name", "training", "--", sys.executable, str(program))
     oarsman(server, "submit", "-n", "2", "--cpus", "1", "--name", "waits-for-room", "--", "hostname")
+    oarsman(server, "submit", "-n", "1", "--cpus", "50m", "--name", "given-up", "--", "sleep", "600")
+    oarsman(server, "stop", "given-up")
     try:
         subprocess.run(["sleep", "40"], check=True)  # for lines and samples to come
         yield

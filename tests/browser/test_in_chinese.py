@@ -29,7 +29,7 @@ def test_a_cause_is_chinese_its_original_is_at_the_pointer_and_lines_are_left_al
     script = "echo 'it vanished' >&2; exit 3"
     oarsman(server, "run", "-n", "1", "--name", "broken", "--", "sh", "-c", script, code=None)
     page = opened("/jobs/default/broken?tab=Events", language="zh-CN")
-    cause = page.get_by_text("broken-worker-0 上的 rank 0 以退出码 3 结束：it vanished", exact=True)
+    cause = page.get_by_text("broken-worker-0 上的 rank 0 以退出码 3 结束", exact=True)
     expect(cause).to_have_attribute("title", "rank 0 on broken-worker-0 exited with code 3: it vanished")
     event = page.get_by_text("MPIJob default/broken 正在运行。", exact=True)
     expect(event).to_have_attribute("title", "MPIJob default/broken is running.")

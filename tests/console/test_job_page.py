@@ -8,9 +8,21 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from oarsman.console.pages.job import tabs
-from oarsman.console.parts.charts import condition, marks
+from oarsman.console.pages.overview import keeps_failing
+from oarsman.console.parts import words
+from oarsman.console.parts.charts import condition, curve, marks
 from oarsman.console.parts.words import Words
-from oarsman.service.models import MetricPoint, MetricSeries, RankProgress, Step, UsagePoint
+from oarsman.service.models import (
+    AttemptView,
+    JobSummary,
+    JobView,
+    MetricPoint,
+    MetricSeries,
+    RankProgress,
+    Step,
+    UsagePoint,
+)
+from oarsman.text.sentence import Text
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SAY = Words("en")
@@ -23,6 +35,33 @@ def test_a_step_that_was_passed_over_takes_no_time_and_the_next_counts_from_the_
     assert told["queued"] == (False, "")
     assert told["admitted"] == (True, "2s")
     assert told["ended"] == (False, "")
+
+
+def test_an_attempt_that_somebody_stopped_is_not_called_failed() -> None:
+    attempts = [AttemptView(number=1, outcome="Failed"), AttemptView(number=2, outcome="Failed")]
+    stopped, failed = (a_job(state, attempts) for state in ("Stopped", "Failed"))
+    assert [words.outcome_of(stopped, one) for one in attempts] == ["Failed", "Stopped"]
+    assert [words.outcome_of(failed, one) for one in attempts] == ["Failed", "Failed"]
+    assert words.outcome_of(failed, AttemptView(number=3)) == "Running"
+
+
+def test_what_the_program_said_comes_before_who_ended() -> None:
+    cause = Text("{what}: {why}", what=Text("rank {rank} ended", rank=1), why="CUDA out of memory")
+    assert words.error_first(SAY, cause) == ("CUDA out of memory", "rank 1 ended")
+    assert words.error_first(SAY, "the launcher vanished") == ("the launcher vanished", "")
+
+
+@pytest.mark.parametrize(("attempt", "cause", "alarm"), [(3, "it broke", True), (2, "it broke", False), (9, "", False)])
+def test_a_job_keeps_failing_from_its_third_attempt_on(attempt: int, cause: str, alarm: bool) -> None:
+    one = a_job("Running", []).summary.model_copy(update={"attempt": attempt, "cause": cause})
+    assert keeps_failing(one) is alarm
+
+
+def test_a_curve_is_the_sum_of_all_hosts_and_of_gpus_where_there_are_any() -> None:
+    busy = [point(0, "a"), point(0, "b"), point(5, "a")]
+    assert curve(busy) == [round(2 * busy[0].cpu_percent, 1), round(busy[2].cpu_percent, 1)]
+    assert curve([*busy, point(5, "b").model_copy(update={"gpu_percent": 70.0})]) == [0.0, 70.0]
+    assert len(curve([point(second, "a") for second in range(500)])) == 60
 
 
 @pytest.mark.parametrize(
@@ -63,6 +102,11 @@ def test_metrics_go_by_steps_where_every_point_has_one(steps: Sequence[float | N
     (panel,) = tabs.panels(SAY, [MetricSeries(name="loss", rank=0, points=points)], by_time=by_time)
     assert panel.x == x
     assert [at for at, _ in panel.lines["Rank 0"]] == ([1.0, 2.0] if x == "step" else [NOON.timestamp() * 1000] * 2)
+
+
+def a_job(state: str, attempts: Sequence[AttemptView]) -> JobView:
+    one = JobSummary.model_construct(key="default/a", name="a", namespace="default", state=state)
+    return JobView.model_construct(summary=one, attempts=attempts)
 
 
 def point(second: int, host: str) -> UsagePoint:

@@ -197,8 +197,8 @@ def test_everybody_sees_what_is_theirs_to_see(jobs: MemoryJobs) -> None:
 def test_filters_offer_what_the_caller_may_see(jobs: MemoryJobs) -> None:
     jobs.add("mine")
     jobs.add("theirs", owner="bob", metadata={"namespace": "team"})
-    assert a_desk(jobs, ROOT).facets() == (["ada", "bob"], ["default", "team"], ["local"])
-    assert a_desk(jobs, ADA).facets() == (["ada"], ["default"], ["local"])
+    assert a_desk(jobs, ROOT).facets() == (["ada", "bob"], ["default", "team"], ["local"], ["OpenMPI"], [], [0])
+    assert a_desk(jobs, ADA).facets() == (["ada"], ["default"], ["local"], ["OpenMPI"], [], [0])
 
 
 def test_a_viewer_neither_makes_nor_copies_nor_ends(jobs: MemoryJobs) -> None:

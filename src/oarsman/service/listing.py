@@ -46,14 +46,21 @@ class Facets(NamedTuple):
     owners: Sequence[str]
     namespaces: Sequence[str]
     engines: Sequence[str]
+    types: Sequence[str]
+    queues: Sequence[str]
+    priorities: Sequence[int]
 
 
 def facets(rows: Rows, visible: Visible, viewer: Hashable) -> Facets:
     """Found once for all who see the same (`viewer`), and again when a job has changed."""
 
     def found() -> Facets:
-        seen = {(row.owner, row.namespace, row.engine) for row in (e.summary for e in rows.entries() if visible(e))}
-        return Facets(*(sorted({found[n] for found in seen} - {""}) for n in range(3)))
+        seen = [entry.summary for entry in rows.entries() if visible(entry)]
+        owners, namespaces, engines, types, queues = (
+            sorted({getattr(row, field) for row in seen} - {""})
+            for field in ("owner", "namespace", "engine", "implementation", "queue")
+        )
+        return Facets(owners, namespaces, engines, types, queues, sorted({row.priority for row in seen}))
 
     return rows.once(("facets", viewer), found)
 

@@ -62,6 +62,7 @@ def summary(record: backend.JobRecord) -> models.JobSummary:
         created=record.created_at,
         started=status.start_time,
         ended=status.completion_time,
+        retry_at=status.retry_at,
         revision=record.revision,
     )
 

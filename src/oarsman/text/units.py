@@ -66,6 +66,10 @@ def workers(number: int) -> str:
     return Text("{n} worker", n=1) if number == 1 else Text("{n} workers", n=number)
 
 
+def ranks(number: int) -> str:
+    return Text("{n} rank", n=1) if number == 1 else Text("{n} ranks", n=number)
+
+
 def number(amount: float) -> str:
     """Of processors: no more digits than anybody wants."""
     return f"{round(amount, 1):g}"

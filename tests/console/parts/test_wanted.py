@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.datastructures import QueryParams
 
-from oarsman.console.parts.job_rows import NEWEST_FIRST, USUAL_COLUMNS, JobsWanted, jobs_in
+from oarsman.console.parts.job_rows import NEWEST_FIRST, JobsWanted, jobs_in
+from oarsman.service.listing import Facets
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,14 @@ from oarsman.console.parts.job_rows import NEWEST_FIRST, USUAL_COLUMNS, JobsWant
 )
 def test_an_address_shows_what_it_was_made_from(wanted: JobsWanted) -> None:
     assert JobsWanted.read(QueryParams(wanted.address())) == wanted
+
+
+def test_columns_that_say_the_same_for_every_job_are_left_out_unless_they_were_chosen() -> None:
+    alike = Facets(["ada"], ["default"], ["local"], ["OpenMPI"], [], [0])
+    assert JobsWanted().shown(alike) == ("name", "state", "workers", "resources", "created", "duration")
+    differ = alike._replace(owners=["ada", "bob"], priorities=[0, 5])
+    assert {*JobsWanted().shown(differ)} - {*JobsWanted().shown(alike)} == {"owner", "priority"}
+    assert JobsWanted(columns=("name", "owner")).shown(alike) == ("name", "owner")
 
 
 def test_nothing_special_makes_no_query() -> None:
@@ -59,4 +68,4 @@ def test_a_column_is_sorted_by_its_field(column: object, downwards: bool, sort: 
 
 def test_a_tile_leads_to_the_jobs_in_its_state() -> None:
     wanted = JobsWanted.read(QueryParams(jobs_in("Failed").partition("?")[2]))
-    assert (wanted.states, wanted.columns) == (["Failed"], USUAL_COLUMNS)
+    assert (wanted.states, wanted.columns) == (["Failed"], ())

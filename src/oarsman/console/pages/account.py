@@ -17,16 +17,18 @@ from pydantic import ValidationError
 from oarsman.console.api import accounts as actions
 from oarsman.console.console import Console
 from oarsman.console.pages.page import Page, bare, spoken
-from oarsman.console.parts import mistakes, words
+from oarsman.console.parts import mistakes, widgets, words
 from oarsman.console.parts.widgets import (
     MOMENT,
     TIME,
     answered,
     at_the_door,
     columns,
+    heading,
     milliseconds,
     moment,
     note,
+    page_head,
     submit_or_cancel,
     sure,
 )
@@ -67,7 +69,9 @@ def register_login(console: Console) -> None:
     def login(request: Request) -> None:
         say = spoken(request)
         with bare(say, say("Log in")):
-            ui.label("Oarsman").classes("text-h5")
+            with ui.row().classes("oarsman-brand"):
+                widgets.logo()
+                heading("Oarsman", 1)
             if request.query_params.get("link") == "used":
                 ui.label(say("This link was used before, or is older than ten minutes.")).classes("is-bad")
             if not console.backends.tokens_needed:
@@ -101,8 +105,7 @@ class AccountPage(Page):
         context, self.caller, self.gate = self.context, self.context.caller, self.context.console.gate
         self.firm = ui.element("div")
         with ui.row().classes("oarsman-card items-center w-full"):
-            ui.icon("person").props('aria-hidden="true"').classes("text-h5")
-            ui.label(context.name).classes("text-h6")
+            heading(context.name, 1)
             note(self.say(self.service.identity.role.value))
             ui.space()
             if may(self.service.identity, Action.ADMINISTER):
@@ -119,7 +122,7 @@ class AccountPage(Page):
 
     def _password(self) -> None:
         with ui.column().classes("oarsman-card w-full oarsman-password"):
-            ui.label(self.say("Password")).classes("text-subtitle1")
+            heading(self.say("Password"))
             change = f"() => oarsman.changePassword({at_the_door(self.say)})"
             with ui.row().classes("items-center"):
                 for name, label, fill in (
@@ -135,7 +138,7 @@ class AccountPage(Page):
     async def _tokens(self) -> None:
         with ui.column().classes("oarsman-card w-full items-stretch"):
             with ui.row().classes("items-center w-full"):
-                ui.label(self.say("API tokens")).classes("text-subtitle1")
+                heading(self.say("API tokens"))
                 ui.link(self.say("REST API"), "/docs").classes("oarsman-link")
                 ui.space()
                 purpose = ui.input(self.say("What it is for")).props("outlined dense autocomplete=off")
@@ -204,14 +207,15 @@ class PeoplePage(Page):
         self.caller, self.gate = self.context.caller, self.context.console.gate
         self.cursor: str | None = None
         self.firm = ui.element("div")
+        page_head(self.say(self.title))
         with ui.column().classes("oarsman-card w-full items-stretch"):
             with ui.row().classes("items-center w-full"):
-                ui.label(self.say("Accounts")).classes("text-subtitle1")
+                heading(self.say("Accounts"))
                 ui.space()
                 ui.button(self.say("New account"), icon="person_add", on_click=self._add).props("outline no-caps")
             self.accounts = ui.column().classes("w-full items-stretch")
         with ui.column().classes("oarsman-card w-full items-stretch"):
-            ui.label(self.say("Audit log")).classes("text-subtitle1")
+            heading(self.say("Audit log"))
             titles = {
                 "time": self.say("Time"),
                 "who": self.say("Who"),
@@ -221,7 +225,8 @@ class PeoplePage(Page):
                 "address": self.say("From"),
             }
             self.entries = ui.table(columns=columns(titles), rows=[], row_key="id").classes("w-full")
-            self.entries.props("flat dense wrap-cells hide-pagination").pagination = {"rowsPerPage": 0}
+            widgets.readable(self.entries).props("flat dense wrap-cells hide-pagination")
+            self.entries.pagination = {"rowsPerPage": 0}
             self.entries.add_slot("body-cell-time", TIME)
             self.older = ui.button(self.say("Older"), on_click=self._more).props("flat no-caps")
         await self._refresh()

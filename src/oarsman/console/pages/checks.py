@@ -11,7 +11,7 @@ from nicegui import ui
 from oarsman.backends.base import STAGES
 from oarsman.console.pages.page import Page
 from oarsman.console.parts import widgets
-from oarsman.console.parts.widgets import Part, badge, heading, note, said
+from oarsman.console.parts.widgets import MOMENT, Part, badge, heading, moment, note, said
 from oarsman.service.models import (
     DoctorFindingView,
     HostsCheckView,
@@ -53,7 +53,7 @@ class ChecksPage(Page):
             ui.label(self.say("This page is for admins.")).classes("oarsman-card")
             return
         self.firm = ui.element("div")
-        heading(self.say("Checks"), "text-h5", 1)
+        widgets.page_head(self.say(self.title))
         self._doctor()
         if self.context.backend.jobs.place == "ssh":
             await self._hosts()
@@ -150,12 +150,9 @@ class ChecksPage(Page):
         if found.state == "ended" and found.ended is not None:
             failed, warned = (sum(one.level == level for one in found.findings) for level in ("fail", "warn"))
             told = say(
-                "Checked {when}; failures: {failed}, warnings: {warned}",
-                when=widgets.MOMENT,
-                failed=failed,
-                warned=warned,
+                "Checked {when}; failures: {failed}, warnings: {warned}", when=MOMENT, failed=failed, warned=warned
             )
-            widgets.moment(found.ended, said=told).classes("is-bad" if failed else "is-good")
+            moment(found.ended, said=told).classes("is-bad" if failed else "is-good")
             if found.left_out:
                 ui.label(say("These get no jobs until they pass: {names}", names=", ".join(found.left_out)))
         for one in found.findings:

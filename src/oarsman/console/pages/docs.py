@@ -13,7 +13,7 @@ from oarsman.console.console import Console
 from oarsman.console.pages.live import LiveConnections
 from oarsman.console.pages.page import entered, framed, outside, spoken
 from oarsman.console.parts.api_docs import html_of
-from oarsman.console.parts.widgets import heading
+from oarsman.console.parts.widgets import page_head
 from oarsman.errors import OarsmanError
 from oarsman.text.catalogue import N_
 
@@ -31,9 +31,7 @@ def register_docs(console: Console, connections: LiveConnections, description: C
         else:
             frame = framed(context, PATH, say(TITLE))
         with frame:
-            with ui.row().classes("items-center w-full"):
-                heading(say(TITLE), "text-h5", 1)
-                ui.space()
+            with page_head(say(TITLE)):
                 ui.link("openapi.json", f"{PREFIX}/openapi.json").classes("oarsman-link")
             written = html_of(description(), say, console.gate.site.address)
             ui.html(written, sanitize=False).classes("oarsman-api oarsman-card")

@@ -8,7 +8,17 @@ from pydantic import ValidationError
 
 from oarsman.console.pages.page import Page
 from oarsman.console.parts import mistakes
-from oarsman.console.parts.widgets import Part, answered, badge, moment, note, said, submit_or_cancel
+from oarsman.console.parts.widgets import (
+    Part,
+    answered,
+    badge,
+    heading,
+    moment,
+    note,
+    page_head,
+    said,
+    submit_or_cancel,
+)
 from oarsman.errors import OarsmanError
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
 from oarsman.text import units
@@ -33,9 +43,8 @@ class EnvironmentsPage(Page):
         self.engine = (await self.context.ask(self.service.info)).engine
         self.found: list[EnvironmentView] = []
         self.firm = ui.element("div")
-        with ui.row().classes("items-center w-full"):
-            note(self.say("A set of packages with a name: built once, then attached to any job."))
-            ui.space()
+        about = self.say("A set of packages with a name: built once, then attached to any job.")
+        with page_head(self.say(self.title), about):
             if self.context.may_change:
                 new = ui.button(self.say("New environment"), icon="add", on_click=lambda: self._edit(None))
                 new.props("unelevated no-caps")
@@ -71,7 +80,7 @@ class EnvironmentsPage(Page):
         with ui.column().classes("oarsman-card w-full").props("role=article") as card:
             card.props["aria-label"] = one.spec.name
             with ui.row().classes("items-center w-full"):
-                ui.label(one.spec.name).classes("text-subtitle1")
+                heading(one.spec.name)
                 badge(self.say, one.state, _BADGES, _BADGES["Waiting"])
                 note(one.spec.description)
                 ui.space()
@@ -114,7 +123,7 @@ class EnvironmentsPage(Page):
                     break
 
         with self.firm, ui.dialog() as dialog, ui.card().classes("oarsman-wide-dialog"):
-            ui.label(f"{name}: {self.say('Build log')}").classes("text-subtitle1")
+            heading(f"{name}: {self.say('Build log')}")
             lines = ui.log(max_lines=5000).classes("w-full oarsman-build-log")
             lines.props["aria-label"] = self.say("Build log")
             timer = ui.timer(_LOOK_EVERY, read)
@@ -130,7 +139,7 @@ class EnvironmentsPage(Page):
         spec = one.spec if one is not None else EnvironmentSpec.model_construct(name="")
         at_hand = self.say("the one at hand")
         with self.firm, ui.dialog().props("persistent") as dialog, ui.card().classes("oarsman-wide-dialog"):
-            ui.label(spec.name or self.say("New environment")).classes("text-subtitle1")
+            heading(spec.name or self.say("New environment"))
 
             def wrong_name(typed: str) -> str | None:
                 taken = one is None and any(typed == other.spec.name for other in self.found)

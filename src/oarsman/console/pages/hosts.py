@@ -24,6 +24,8 @@ from oarsman.console.parts.widgets import (
     milliseconds,
     moment,
     note,
+    page_head,
+    readable,
     rows_told,
     said,
 )
@@ -45,15 +47,14 @@ class HostsPage(Page):
 
     async def show(self, _: Request) -> None:
         self.cards: dict[str, _HostCard] = {}
-        with ui.row().classes("items-center w-full"):
-            heading(self.say("Hosts"), "text-h5", 1)
-            ui.space()
+        with page_head(self.say(self.title)):
             if may(self.service.identity, Action.EXAMINE):
                 ui.button(self.say("Checks"), icon="troubleshoot").props("outline no-caps href=/checks")
+        heading(self.say("Hosts"))
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.alarm = HostAlarm(self.say)
         self.hosts = ui.element("div").classes("oarsman-hosts")
-        heading(self.say("Queue"), "text-h5", 1)
+        heading(self.say("Queue"))
         if self.service.identity.role is Role.USER:
             note(self.say("Only your own jobs are listed; those of others count in the places."))
         self._queue()
@@ -72,16 +73,16 @@ class HostsPage(Page):
             "waited": self.say("Waits for"),
             "why": self.say("Why it waits"),
         }
+        self.nothing = note(self.say("Nothing waits."))
         self.queue = ui.table(columns=columns(titles), rows=[], row_key="job", pagination=50)
         self.queue.classes("oarsman-card oarsman-table w-full")
-        self.queue.props(f"flat dense wrap-cells {job_rows.CARDS_IF_NARROW}").props["hide-pagination"] = True
+        readable(self.queue).props("flat dense wrap-cells").props["hide-pagination"] = True
         self.queue.props[":pagination-label"] = rows_told(self.say)
         for slot, template in (
             ("body-cell-job", _JOB),
             ("body-cell-waited", _WAITED),
             ("body-cell-why", _WHY),
             ("item", _CARD),
-            ("no-data", f"<span>{self.say('Nothing waits.')}</span>"),
         ):
             self.queue.add_slot(slot, template)
 
@@ -93,6 +94,8 @@ class HostsPage(Page):
             return
         self.trouble.set_text("")
         self._show_hosts(hosts)
+        self.nothing.set_visibility(not queue)
+        self.queue.set_visibility(bool(queue))
         rows = [_row(self.say, one, self.context.backend.jobs.place) for one in queue]
         if rows != self.queue.rows:
             self.queue.rows = rows
@@ -132,7 +135,7 @@ class _HostCard:
         self._check.show((host.checked, host.findings))
 
     def _draw_head(self, host: HostView) -> None:
-        heading(host.name)
+        heading(host.name, 3)
         badge(self._say, host.state, {_READY: ("check_circle", "is-good")}, ("error", "is-bad"))
         if host.message:
             said(self._say, host.message).classes("oarsman-note")

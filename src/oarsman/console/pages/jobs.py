@@ -12,16 +12,19 @@ from nicegui import events, ui
 
 from oarsman.console.pages.page import Page, PageContext, PagePart
 from oarsman.console.parts import job_rows
-from oarsman.console.parts.job_rows import COLUMNS, ROWS, USUAL_COLUMNS, JobsWanted
+from oarsman.console.parts.job_rows import COLUMNS, ROWS, JobsWanted
 from oarsman.console.parts.widgets import (
     ROWS_TOLD,
     STATES,
+    Part,
     Ticking,
     answered,
     facts,
     fill,
     heading,
     note,
+    popup,
+    readable,
     submit_or_cancel,
 )
 from oarsman.console.security.store import LONGEST_NAME, Person, SavedView
@@ -43,8 +46,9 @@ class Views(PagePart):
         caller = context.caller
         known_here = caller.token is None
         self._person = Person(caller.account, context.name) if known_here else Person(None, f"cluster:{context.name}")
-        with ui.button(context.say("Views"), icon="bookmarks").props("flat dense no-caps") as self._button:
-            self._menu = ui.menu().classes("oarsman-views")
+        self._button = ui.button(context.say("Views"), icon="bookmarks").props("flat dense no-caps")
+        with self._button, popup(context.say("Views")):
+            self._menu = ui.element("div").classes("oarsman-views")
         self._button.set_visibility(False)
 
     async def read(self) -> None:
@@ -68,8 +72,6 @@ class Views(PagePart):
                         bin_ = ui.button(icon="delete").props("flat round dense size=sm")
                         bin_.props["aria-label"] = self.say("Delete the view {name}", name=view.name)
                         bin_.on("click.stop", partial(self._remove, view.name))
-            if self._found:
-                ui.separator()
             with ui.item(on_click=self._ask_name).props("clickable v-close-popup"):
                 with ui.item_section().props("avatar"):
                     ui.icon("bookmark_add")
@@ -154,7 +156,7 @@ class Bulk(PagePart):
     async def _ask(self, act: _Act) -> None:
         keys = [row["key"] for row in self._table.selected]
         with self.firm, ui.dialog() as dialog, ui.card().classes("oarsman-dialog"):
-            ui.label(self.say("{word}: {count} jobs?", word=act.word, count=len(keys))).classes("text-subtitle1")
+            heading(self.say("{word}: {count} jobs?", word=act.word, count=len(keys)))
             for key in keys[:_NAMED]:
                 note(key)
             if len(keys) > _NAMED:
@@ -191,7 +193,7 @@ class Bulk(PagePart):
                 ui.notify(summary, type="positive")
                 return
             with ui.dialog(value=True) as dialog, ui.card().classes("oarsman-dialog"):
-                ui.label(summary).classes("text-subtitle1")
+                heading(summary)
                 facts(refused, "oarsman-refused", of_value="oarsman-note")
                 ui.button(self.say("Close"), on_click=dialog.close).props("flat no-caps autofocus")
             dialog.on("hide", dialog.delete)
@@ -217,8 +219,8 @@ class JobsPage(Page):
         self.context.on_changes(self.refresh)
 
     def _head(self) -> None:
-        with ui.row().classes("items-center w-full"):
-            heading(self.say("Jobs"), "text-h5", 1)
+        with ui.row().classes("oarsman-head"):
+            heading(self.say("Jobs"), 1)
             self.count = note("").props('role="status"')
             ui.space()
             self.views = Views(self.context, self.firm, self.wanted)
@@ -257,13 +259,16 @@ class JobsPage(Page):
             self.all.props("flat dense no-caps")
 
     def _column_chooser(self) -> None:
-        with ui.button(self.say("Columns"), icon="view_column").props("flat dense no-caps"), ui.menu():
-            for name, (title, _) in COLUMNS.items():
-                with ui.item().props("dense"), ui.item_section():
-                    box = ui.checkbox(
-                        self.say(title), value=name in self.wanted.columns, on_change=partial(self._column, name)
-                    )
-                    box.props("dense").set_enabled(name != "name")
+        self.told: tuple[str, ...] = ()
+        button = ui.button(self.say("Columns"), icon="view_column").props("flat dense no-caps")
+        with button, popup(self.say("Columns")):
+            self.chooser = Part(ui.element("div"), lambda _: self._draw_chooser())
+
+    def _draw_chooser(self) -> None:
+        for name, (title, _) in COLUMNS.items():
+            with ui.item().props("dense"), ui.item_section():
+                box = ui.checkbox(self.say(title), value=name in self.told, on_change=partial(self._column, name))
+                box.props("dense").set_enabled(name != "name")
 
     def _table(self) -> None:
         may = self.context.may_change
@@ -271,7 +276,7 @@ class JobsPage(Page):
         self.table.classes("oarsman-card oarsman-table oarsman-clickable w-full").props(
             "flat dense wrap-cells hide-pagination"
         )
-        self.table.props(f"binary-state-sort hide-selected-banner {job_rows.CARDS_IF_NARROW}")
+        readable(self.table).props("binary-state-sort hide-selected-banner")
         for slot, template in (
             ("body-cell-name", job_rows.NAME),
             ("body-cell-state", job_rows.STATE),
@@ -285,11 +290,10 @@ class JobsPage(Page):
             self.table.add_slot(slot, template)
         self.table.on("request", self._sorted, args=["pagination"])
         self.table.on("row-click", js_handler="oarsman.openRow")
-        self._draw_columns()
 
     def _empty(self) -> None:
         with ui.column().classes("oarsman-card items-center w-full") as self.empty:
-            ui.label(self.say("There are no jobs yet.")).classes("text-subtitle1")
+            heading(self.say("There are no jobs yet."))
             if self.context.may_change:
                 ui.button(self.say("New job"), icon="add").props("unelevated no-caps href=/create")
                 note(self.say("or, in a terminal:"))
@@ -314,6 +318,10 @@ class JobsPage(Page):
             self.count.set_text(self.say.of(error.message))
             return False
         self._offer(facets)
+        known = bool(self.told and self.wanted.columns)  # the boxes of the menu say already what was chosen with them
+        self._draw_columns(self.wanted.shown(facets))
+        if not known:
+            self.chooser.show(self.told)
         fill(self.table, [job_rows.row(self.say, one) for one in found.items])
         column, downwards = self.wanted.sorted_column
         order = {"page": 1, "rowsPerPage": ROWS, "rowsNumber": found.total, "sortBy": column, "descending": downwards}
@@ -352,8 +360,10 @@ class JobsPage(Page):
                 select.set_options(offered, value=chosen)
             select.set_visibility(len(offered) > 1 or bool(chosen))
 
-    def _draw_columns(self) -> None:
-        self.table.columns = job_rows.columns(self.say, tuple(self.wanted.columns))
+    def _draw_columns(self, shown: tuple[str, ...]) -> None:
+        if shown != self.told:
+            self.told = shown
+            self.table.columns = job_rows.columns(self.say, shown)
 
     async def _chosen(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
         value = list(event.value or ()) if name == "states" else event.value or ("" if name == "search" else None)
@@ -368,9 +378,9 @@ class JobsPage(Page):
         ui.navigate.to(f"/jobs?{JobsWanted(sort=self.wanted.sort, columns=self.wanted.columns).address()}")
 
     async def _column(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
-        shown = {*self.wanted.columns, name} if event.value else {*self.wanted.columns} - {name}
-        self.wanted.columns = tuple(column for column in COLUMNS if column in shown) or USUAL_COLUMNS
-        self._draw_columns()
+        chosen = {*self.told, name} if event.value else {*self.told} - {name}
+        self.wanted.columns = tuple(column for column in COLUMNS if column in chosen)
+        self._draw_columns(self.wanted.columns)
         self._tell_address()
 
     async def _sorted(self, event: events.GenericEventArguments) -> None:

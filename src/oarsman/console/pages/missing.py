@@ -30,7 +30,7 @@ def register_missing(console: Console, connections: LiveConnections) -> None:
             except OarsmanError:
                 frame = outside(say, say(_TITLE))
             with frame, ui.column().classes("oarsman-card w-full"):
-                heading(say(_TITLE), "text-h5", 1)
+                heading(say(_TITLE), 1)
                 ui.label(say("Nothing leads to {address}.", address=request.scope["path"][:200]))
                 ui.link(say("Overview"), "/").classes("oarsman-link")
         return client.build_response(request, 404)

@@ -49,6 +49,7 @@ class NewSweepPage(Page):
     path, title = PATH, N_("New sweep")
 
     async def show(self, _: Request) -> None:
+        widgets.page_head(self.say(self.title))
         if not self.context.may_change:
             ui.label(self.say("You may look, and not start jobs.")).classes("oarsman-card")
             return

@@ -212,8 +212,10 @@ def framed(context: PageContext, place: str, title: str) -> Iterator[None]:
     say = context.say
     _basics(say, title)
     with ui.header().classes("oarsman-header items-center"):
-        ui.link("Oarsman", "/").classes("oarsman-brand")
-        with ui.element("nav").classes("row no-wrap oarsman-nav").props(f'aria-label="{say("Pages")}"'):
+        with ui.link(target="/").classes("oarsman-brand"):
+            widgets.logo()
+            ui.label("Oarsman")
+        with ui.element("nav").classes("oarsman-nav").props(f'id=oarsman-nav aria-label="{say("Pages")}"'):
             for address, icon, name in _PATHS:
                 if address == "/create" and not context.may_change:
                     continue
@@ -223,9 +225,13 @@ def framed(context: PageContext, place: str, title: str) -> Iterator[None]:
         ui.space()
         _theme(say)
         _language(say)
-        with ui.link(target="/account").classes("oarsman-place oarsman-guest").props(f'aria-label="{say("Account")}"'):
+        with ui.link(target="/account").classes("oarsman-place oarsman-guest") as account:
             ui.icon("person").props('aria-hidden="true"')
             ui.label(context.name)
+        account.props["aria-label"] = say("Account: {name}", name=context.name)
+        menu = ui.button(icon="menu").props("flat dense round aria-controls=oarsman-nav aria-expanded=false")
+        menu.classes("oarsman-quiet oarsman-menu").on("click", js_handler="oarsman.switchMenu")
+        menu.props["aria-label"] = say("Menu")
     with ui.column().classes("oarsman-page"):
         yield
 

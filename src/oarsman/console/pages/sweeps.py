@@ -18,7 +18,7 @@ from nicegui import ui
 from oarsman.console.api import PREFIX
 from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import job_rows, widgets, words
-from oarsman.console.parts.widgets import STATES, Part, badge, moment, note
+from oarsman.console.parts.widgets import STATES, Part, badge, crumbs, heading, moment, note, page_head
 from oarsman.console.parts.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
 from oarsman.service.models import SweepPoint, SweepView
@@ -36,11 +36,11 @@ _POINT = """
 POINT = f'<q-td :props="props">{_POINT}</q-td>'
 STATE = f'<q-td :props="props">{job_rows.BADGE}</q-td>'
 CARD = f"""<div class="col-12 oarsman-row-card">
-  <div class="row items-center no-wrap" style="gap: 8px">{_POINT}<q-space />{job_rows.BADGE}</div>"""
+  <div class="oarsman-row-line">{_POINT}<q-space />{job_rows.BADGE}</div>"""
 CARD += """
-  <dl class="oarsman-facts"><template v-for="col in props.cols.filter((col) =>
-      !['point', 'state'].includes(col.name) && col.value !== '' && col.value != null)" :key="col.name">
-    <dt>{{ col.label }}</dt><dd>{{ col.value }}</dd></template></dl>
+  <div class="oarsman-row-facts"><span v-for="col in props.cols.filter((col) =>
+      !['point', 'state'].includes(col.name) && col.value !== '' && col.value != null)" :key="col.name">{{
+    col.label }}: {{ col.value }}</span></div>
 </div>"""
 
 
@@ -91,7 +91,7 @@ def row(say: Words, view: SweepView, point: SweepPoint) -> dict[str, Any]:
         "colour": colour,
         "metric": point.metric,
         "duration": words.duration(say, point.started, point.ended) if point.ended is not None else "",
-        "cause": point.cause,
+        "cause": " · ".join(part for part in words.error_first(say, point.cause) if part),
     }
 
 
@@ -146,9 +146,8 @@ class SweepsPage(Page):
     path, title = "/sweeps", N_("Sweeps")
 
     async def show(self, _: Request) -> None:
-        with ui.row().classes("items-center w-full"):
-            note(self.say("One manifest, many sets of parameters: each point is a job of its own."))
-            ui.space()
+        about = self.say("One manifest, many sets of parameters: each point is a job of its own.")
+        with page_head(self.say(self.title), about):
             if self.context.may_change:
                 ui.button(self.say("New sweep"), icon="add").props("unelevated no-caps href=/sweeps/new")
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
@@ -160,7 +159,7 @@ class SweepsPage(Page):
         try:
             found = await self.context.ask(self.service.sweeps)
         except OarsmanError as error:
-            self.trouble.set_text(error.message)
+            self.trouble.set_text(self.say.of(error.message))
             return
         self.trouble.set_text("")
         self.list.show(found)
@@ -174,7 +173,7 @@ class SweepsPage(Page):
             with ui.column().classes("oarsman-card w-full").props("role=article") as card:
                 card.props["aria-label"] = view.name
                 with ui.row().classes("items-center w-full"):
-                    ui.link(view.name, address(view.key)).classes("oarsman-link text-subtitle1")
+                    ui.link(view.name, address(view.key)).classes("oarsman-link oarsman-h2")
                     badge(self.say, view.state, _BADGES)
                     ui.space()
                     for fact in (", ".join(view.parameters), view.owner):
@@ -190,13 +189,15 @@ class SweepPage(Page):
         try:
             self.view = view = await self.context.ask(self.service.sweep, key_of(request))
         except (NotFoundError, ForbiddenError) as error:
-            ui.label(error.message).classes("oarsman-card")
+            page_head(key_of(request))
+            ui.label(self.say.of(error.message)).classes("oarsman-card")
             return
         self.pending = False
         self.next_look = 0.0
         self.firm = ui.element("div")
-        with ui.row().classes("items-center w-full"):
-            ui.label(view.name).classes("text-h6")
+        crumbs(self.say, (self.say("Sweeps"), "/sweeps"))
+        with ui.row().classes("oarsman-head"):
+            heading(view.name, 1)
             state = Part(ui.element("div"), lambda _: badge(self.say, self.view.state, _BADGES))
             ui.space()
             with ui.element("a").classes("oarsman-link").props("download") as link:
@@ -208,7 +209,7 @@ class SweepPage(Page):
         self.parts = (state, buttons)
         with ui.column().classes("oarsman-card w-full") as self.figure:
             with ui.row().classes("items-center w-full"):
-                ui.label(self.say("Metric by parameter")).classes("text-subtitle1")
+                heading(self.say("Metric by parameter"))
                 ui.space()
                 self.axis = ui.select(list(view.parameters), value=view.parameters[0] if view.parameters else None)
                 self.axis.props("outlined dense").on_value_change(self._draw_chart)
@@ -216,7 +217,6 @@ class SweepPage(Page):
             self.chart = ui.echart({}).classes("oarsman-sweep-chart").props("role=img")
             self.chart.props["aria-label"] = self.say("Metric by parameter")
         self.table = widgets.table(self.say, "point", columns(self.say, view))
-        self.table.props(job_rows.CARDS_IF_NARROW).classes("oarsman-table")
         for slot, template in (("body-cell-point", POINT), ("body-cell-state", STATE), ("item", CARD)):
             self.table.add_slot(slot, template)
         self._draw()

@@ -25,7 +25,7 @@ export default {
   template: `
     <div class="oarsman-charts">
       <figure v-for="panel in panels" :key="panel.id" class="oarsman-card oarsman-chart">
-        <figcaption><span class="text-subtitle1">{{ panel.title }}</span><span class="oarsman-note">{{ panel.newest }}</span></figcaption>
+        <figcaption><span class="oarsman-h3">{{ panel.title }}</span><span class="oarsman-note">{{ panel.newest }}</span></figcaption>
         <div class="oarsman-chart-ground" :data-panel="panel.id" role="img" :aria-label="panel.title + ': ' + panel.newest"></div>
       </figure>
       <div v-if="!panels.length" class="oarsman-card oarsman-note" role="status">{{ words.empty }}</div>

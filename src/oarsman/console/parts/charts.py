@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil
@@ -16,7 +16,7 @@ from nicegui.element import Element
 from oarsman.console.parts import words
 from oarsman.console.parts.widgets import moment
 from oarsman.console.parts.words import Words
-from oarsman.service.models import RankProgress, Step
+from oarsman.service.models import RankProgress, Step, UsagePoint
 from oarsman.text.catalogue import N_
 
 Point = tuple[float, float]  # milliseconds or step, value
@@ -143,6 +143,35 @@ def condition(one: RankProgress) -> str:
     if one.exit_code == 0:
         return "done"
     return one.state if one.state in ("running", "exited") else "unknown"
+
+
+_CURVE_POINTS = 60
+
+
+def curve(points: Iterable[UsagePoint]) -> list[float]:
+    """Per cent of all hosts together, of their GPUs where they have any; the newest moments."""
+    moments: dict[datetime, float] = {}
+    points = list(points)
+    gpus = any(one.gpu_percent is not None for one in points)
+    for one in points:
+        used = one.gpu_percent if gpus else one.cpu_percent
+        moments[one.time] = moments.get(one.time, 0.0) + (used or 0.0)
+    return [round(moments[moment], 1) for moment in sorted(moments)][-_CURVE_POINTS:]
+
+
+def sparkline(say: Words, values: Sequence[float]) -> None:
+    """A curve of the size of a word."""
+    most = max([*values, 1.0])
+    step = 100 / max(1, len(values) - 1)
+    told = say("Used: {now} %, at most {most} %", now=f"{values[-1]:g}", most=f"{most:g}") if values else ""
+    drawn = " ".join(f"{position * step:.1f},{22 - 20 * value / most:.1f}" for position, value in enumerate(values))
+    with ui.element("svg").classes("oarsman-spark").props('viewBox="0 0 100 24" preserveAspectRatio=none') as image:
+        if len(values) > 1:
+            ui.element("polyline").props["points"] = drawn
+    if told:
+        image.props("role=img").props["aria-label"] = told
+    else:
+        image.props("aria-hidden=true")
 
 
 _COLOURS = 10  # --job-0 to --job-9 in style.css

@@ -71,7 +71,7 @@ class YamlEditor(Steady, ui.codemirror, component="yaml_editor.js", esm=ELEMENTS
         super().__init__(text, language="YAML", line_wrapping=True, indent="  ")
         self.heard(0)
         self._props["version"] = 0
-        self.classes("oarsman-editor").props("role=group").props["aria-label"] = label
+        self.classes("oarsman-editor").props["label"] = label
         self.on_value_change(lambda event: self._changed(event, typed))
 
     def show(self, text: str, again: Edit) -> None:

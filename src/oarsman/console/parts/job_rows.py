@@ -19,11 +19,13 @@ from starlette.datastructures import QueryParams
 from oarsman.console.parts import words
 from oarsman.console.parts.widgets import STATES, milliseconds
 from oarsman.console.parts.words import Words
+from oarsman.service.listing import Facets
 from oarsman.service.models import JobQuery, JobSummary
 from oarsman.text.catalogue import N_
 
 ROWS = 25
 NEWEST_FIRST = "-created"
+_SAY_NOTHING = ("Running", "Succeeded")  # states whose message is their name once more
 # column -> what it is called, and the field of a summary that it is sorted by; how long a job took is none
 COLUMNS = {
     "name": (N_("Name"), "name"),
@@ -39,7 +41,7 @@ COLUMNS = {
     "created": (N_("Created"), "created"),
     "duration": (N_("Duration"), None),
 }
-USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "namespace")
+_ALWAYS = ("name", "state", "workers", "resources", "created", "duration")
 _FIELDS = {field: column for column, (_, field) in COLUMNS.items() if field is not None}
 _PAGE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 _CHOICES = ("owner", "namespace", "engine")
@@ -53,7 +55,7 @@ class JobsWanted:
     namespace: str | None = None
     engine: str | None = None
     sort: str = NEWEST_FIRST
-    columns: Sequence[str] = USUAL_COLUMNS
+    columns: Sequence[str] = ()  # none chosen: those that tell jobs apart
     page: int = 1
 
     @classmethod
@@ -67,7 +69,7 @@ class JobsWanted:
             states=[state for state in STATES if state in params.getlist("state")],
             **chosen,
             sort=sort if sort.removeprefix("-") in _FIELDS else NEWEST_FIRST,
-            columns=tuple(name for name in COLUMNS if name in asked) or USUAL_COLUMNS,
+            columns=tuple(name for name in COLUMNS if name in asked),
             page=int(page) if _PAGE.fullmatch(page := params.get("page", "")) else 1,
         )
 
@@ -77,7 +79,7 @@ class JobsWanted:
         pairs = [("search", self.search), *(("state", state) for state in self.states), *chosen]
         if self.sort != NEWEST_FIRST:
             pairs.append(("sort", self.sort))
-        if tuple(self.columns) != USUAL_COLUMNS:
+        if self.columns:
             pairs.append(("columns", ",".join(self.columns)))
         if paged and self.page > 1:
             pairs.append(("page", str(self.page)))
@@ -97,6 +99,19 @@ class JobsWanted:
     def _chosen(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _CHOICES}
 
+    def shown(self, facets: Facets) -> tuple[str, ...]:
+        """What is the same for every job is said nowhere, unless it was asked for."""
+        differ = {
+            "namespace": facets.namespaces,
+            "type": facets.types,
+            "where": facets.engines,
+            "queue": facets.queues,
+            "priority": facets.priorities,
+            "owner": facets.owners,
+        }
+        told = (*_ALWAYS, *(name for name, values in differ.items() if len(values) > 1))
+        return tuple(name for name in COLUMNS if name in (self.columns or told))
+
     @property
     def narrowed(self) -> bool:
         return bool(self.search or self.states or any(self._chosen.values()))
@@ -114,9 +129,6 @@ class JobsWanted:
 
 def jobs_in(state: str) -> str:
     return f"/jobs?{JobsWanted(states=[state]).address()}"
-
-
-CARDS_IF_NARROW = ':grid="Quasar.Screen.width < 700"'
 
 
 def address(key: str) -> str:
@@ -138,10 +150,15 @@ def columns(say: Words, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
     ]
 
 
+def rests(one: JobSummary) -> bool:
+    """It starts again by itself, when the time has come; one that has a place in the queue waits for room."""
+    return one.state == "Restarting" and one.queue_position is None
+
+
 def row(say: Words, one: JobSummary) -> dict[str, Any]:
     icon, colour = STATES.get(one.state, ("help", "is-idle"))
-    sentence = one.cause or one.message
-    why = say.of(sentence)
+    sentence = one.cause or ("" if one.state in _SAY_NOTHING else one.message)
+    why = " · ".join(part for part in words.error_first(say, sentence) if part)
     place = say("place {number}", number=one.queue_position) if one.queue_position else ""
     counts = one.started is not None and one.ended is None and one.state != "Suspended"
     return {
@@ -155,7 +172,9 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         "colour": colour,
         # a row cuts it short: all of it is at the pointer, and what it was in English below
         "why": why,
+        "failed": one.state == "Failed",
         "why_said": sentence if why == sentence else f"{why}\n{sentence}",
+        "retry": milliseconds(one.retry_at) if one.retry_at and rests(one) else None,
         "type": f"{one.implementation} {one.api_version.rpartition('/')[2]}",
         "where": say.engine(one.engine),
         "queue": " · ".join(part for part in (one.queue, place) if part),
@@ -178,13 +197,15 @@ BADGE = """
 _SPENT = """
 <span v-if="props.row.since" :data-since="props.row.since"></span><span v-else>{{ props.row.duration }}</span>"""
 
-_CREATED = '<oarsman-time :at="props.row.created" brief />'
+_CREATED = '<oarsman-time :at="props.row.created" :data-ago="props.row.created" />'
 
 NAME = f"""
 <q-td :props="props">{_LINK}<div class="oarsman-note">{{{{ props.row.description }}}}</div></q-td>"""
 STATE = f"""
 <q-td :props="props">{BADGE}
-  <div class="oarsman-note ellipsis oarsman-why" :title="props.row.why_said">{{{{ props.row.why }}}}</div>
+  <span v-if="props.row.retry" class="oarsman-note oarsman-figures oarsman-retry" :data-until="props.row.retry"></span>
+  <div v-if="props.row.why" class="ellipsis oarsman-why" :class="props.row.failed ? '' : 'oarsman-note'"
+       :title="props.row.why_said">{{{{ props.row.why }}}}</div>
 </q-td>"""
 CREATED = f'<q-td :props="props">{_CREATED}</q-td>'
 DURATION = f'<q-td :props="props">{_SPENT}</q-td>'
@@ -193,16 +214,13 @@ MARK_ALL = '<q-checkbox v-model="props.selected" dense aria-label="%s" />'
 
 
 def card(*, marked: bool) -> str:
-    """A row where there is no room for one. `marked`: it can be."""
+    """A row where there is no room for one: two lines. `marked`: it can be."""
     return f"""
 <div class="col-12 oarsman-row-card">
-  <div class="row items-center no-wrap" style="gap: 8px">{MARK if marked else ""}{_LINK}<q-space />{BADGE}</div>
-  <div class="oarsman-note">{{{{ props.row.why }}}}</div>
-  <dl class="oarsman-facts">
-    <template v-for="col in props.cols.filter((col) => !['name', 'state', 'duration'].includes(col.name) && col.value)"
-              :key="col.name"><dt>{{{{ col.label }}}}</dt>
-      <dd v-if="col.name === 'created'">{_CREATED}</dd><dd v-else>{{{{ col.value }}}}</dd></template>
-    <template v-for="col in props.cols.filter((col) => col.name === 'duration' && (col.value || props.row.since))"
-              :key="col.name"><dt>{{{{ col.label }}}}</dt><dd>{_SPENT}</dd></template>
-  </dl>
+  <div class="oarsman-row-line">{MARK if marked else ""}{_LINK}<q-space />{BADGE}</div>
+  <div class="oarsman-row-line oarsman-note"><span class="ellipsis" :title="props.row.why_said">{{{{
+    props.row.why || props.row.description || props.row.resources }}}}</span><q-space />
+    <span class="oarsman-figures">{_SPENT}<template
+      v-if="props.row.since || props.row.duration"> · </template>{_CREATED}</span>
+  </div>
 </div>"""

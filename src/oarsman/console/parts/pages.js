@@ -102,10 +102,21 @@ window.oarsman = (() => {
             }, 350);
         },
 
+        // Once the step that it is in is shown.
+        focusField(name) {
+            setTimeout(() => document.querySelector(`.asks-for-${name} :is(input, textarea)`)?.focus(), 350);
+        },
+
         // The name is a link, for the keyboard; a click elsewhere in the row means the same.
         openRow(event, row) {
             if (event.target.closest('a, button, .q-checkbox') || getSelection().toString()) return;
             location.assign(row.href);
+        },
+
+        // Where there is no room for the names of the pages, they are below one another and shown when asked for.
+        switchMenu(event) {
+            const shown = document.querySelector('.oarsman-nav').classList.toggle('is-open');
+            event.currentTarget.setAttribute('aria-expanded', shown);
         },
 
         switchTheme(kept) {

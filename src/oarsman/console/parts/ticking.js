@@ -1,6 +1,8 @@
-// Counts up, in the browser, whatever says since when: elements with data-since, in milliseconds since 1970.
+// Times that go on, in the browser alone: elements with `data-since` count up, those with `data-until` count down, and
+// those with `data-ago` say how long ago something was; each has milliseconds since 1970.
 // The server sends nothing for it. Its clock counts, not that of the browser, which may be wrong.
 const TWICE_A_SECOND = 500;
+const MINUTE = 60;
 
 // The units are those that the server writes durations with: [from so many seconds on, unit, size of its parts, unit].
 function told(seconds, units, words) {
@@ -23,11 +25,24 @@ export default {
   beforeUnmount() { clearInterval(this.timer); },
   methods: {
     tick() {
-      for (const place of document.querySelectorAll("[data-since]")) {
-        const seconds = Math.max(0, Math.floor((Date.now() + this.ahead - Number(place.dataset.since)) / 1000));
-        const text = told(seconds, this.units, this.words).trim();
+      const left = (moment) => (Number(moment) - Date.now() - this.ahead) / 1000;
+      const past = (moment) => Math.max(0, Math.floor(-left(moment)));
+      const counted = (seconds) => told(seconds, this.units, this.words).trim();
+      this.fill("since", (moment) => counted(past(moment)));
+      this.fill("until", (moment) => (left(moment) > 0 ? counted(Math.ceil(left(moment))) : this.words.now));
+      this.fill("ago", (moment) => this.ago(past(moment)));
+    },
+    fill(kind, written) {
+      for (const place of document.querySelectorAll(`[data-${kind}]`)) {
+        const text = written(place.dataset[kind]);
         if (place.textContent !== text) place.textContent = text;
       }
+    },
+    // One unit is enough, and what is new does not flicker.
+    ago(seconds) {
+      if (seconds < MINUTE) return this.words.new;
+      const [size, unit] = this.units.find(([size]) => seconds >= size);
+      return this.words.ago.replace("{time}", `${Math.floor(seconds / size)}${this.words[unit]}`.trim());
     },
   },
 };

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from nicegui import ui
 from nicegui.element import Element
@@ -77,8 +78,39 @@ def badge(say: Words, state: str, known: Badges = STATES, other: tuple[str, str]
         ui.label(say(state))
 
 
-def heading(text: str, size: str = "text-subtitle1", level: int = 2) -> None:
-    ui.label(text).classes(size).props(f'role="heading" aria-level="{level}"')
+def heading(text: str, level: int = 2) -> ui.label:
+    return ui.label(text).classes(f"oarsman-h{level}").props(f'role="heading" aria-level="{level}"')
+
+
+def page_head(title: str, about: str = "") -> ui.row:
+    """What a page begins with. What is put into it stands at the right."""
+    with ui.row().classes("oarsman-head") as head:
+        heading(title, 1)
+        if about:
+            note(about)
+        ui.space()
+    return head
+
+
+def crumbs(say: Words, *places: tuple[str, str]) -> None:
+    """The way to a page that is about one thing: what each place is called, and its address."""
+    with ui.element("nav").classes("oarsman-crumbs") as made:
+        for name, address in places:
+            ui.link(name, address)
+    made.props["aria-label"] = say("Where this is")
+
+
+def logo() -> None:
+    """Says nothing: the name stands beside it."""
+    ui.element("img").classes("oarsman-logo").props('alt=""').props["src"] = f"data:image/svg+xml,{quote(ICON)}"
+
+
+@contextmanager
+def popup(name: str) -> Iterator[None]:
+    """Below a button: a list of things to choose."""
+    with ui.menu().props("role=dialog") as menu, ui.list():
+        menu.props["aria-label"] = name
+        yield
 
 
 def note(text: str) -> ui.label:
@@ -127,6 +159,10 @@ class Part:
                 self._draw(found)
 
 
+def _words_of(element: Element) -> str:
+    return str(getattr(element, "text", "") or element.props.get("label", ""))
+
+
 _NAMED_HOSTS = 5
 
 
@@ -155,9 +191,10 @@ class HostAlarm(Part):
 
 
 async def answered(dialog: ui.dialog) -> Any:
-    """What was chosen. The keyboard begins in the first field, and returns to what opened the dialog: the browser does
-    that after hiding it, so only then it goes."""
+    """What was chosen. A dialog is called by its first words. The keyboard begins in the first field, and returns to
+    what opened the dialog: the browser does that after hiding it, so only then it goes."""
     inside = list(dialog.descendants())
+    dialog.props["aria-label"] = next((text for text in map(_words_of, inside) if text), "")
     fields = [
         one for one in inside if isinstance(one, ValidationElement) and one.visible and not one.props.get("disable")
     ]
@@ -224,6 +261,37 @@ def columns(titles: Mapping[str, str], **more: Any) -> list[dict[str, Any]]:
     return [{"name": name, "label": title, "field": name, "align": "left", **more} for name, title in titles.items()]
 
 
+# The keyboard reaches what a click sorts by, and a screen reader says which column that is.
+_HEADER = """
+<q-th :props="props" :aria-sort="!props.col.__thClass.includes(' sorted') ? undefined
+    : props.col.__thClass.includes('sort-desc') ? 'descending' : 'ascending'">
+  <button v-if="props.col.sortable" type="button" class="oarsman-sort">{{ props.col.label }}</button>
+  <template v-else>{{ props.col.label }}</template>
+</q-th>"""
+CARDS_IF_NARROW = ':grid="Quasar.Screen.width < 700"'
+# The cell of a column whose values are milliseconds
+TIME = '<q-td :props="props"><oarsman-time :at="props.value" /></q-td>'
+_VALUE = """<oarsman-time v-if="['time', 'last', 'created'].includes(col.name)" :at="col.value" />
+  <template v-else>{{ col.value }}</template>"""
+# A row where there is no room for one: its first column, and below it what else is known.
+_CARD = f"""
+<div class="col-12 oarsman-row-card">
+  <a v-if="props.row.href" class="oarsman-link" :href="props.row.href">{{{{ props.cols[0].value }}}}</a>
+  <div v-for="col in props.row.href ? [] : props.cols.slice(0, 1)" :key="col.name" class="oarsman-h3">{_VALUE}</div>
+  <div class="oarsman-row-facts">
+    <span v-for="col in props.cols.slice(1).filter((col) => col.value !== '' && col.value != null)" :key="col.name">{{{{
+      col.label }}}}: {_VALUE}</span>
+  </div>
+</div>"""
+
+
+def readable(table: ui.table) -> ui.table:
+    """By the keyboard, by those who hear it, and on a phone."""
+    table.add_slot("header-cell", _HEADER)
+    table.add_slot("item", _CARD)
+    return table.props(CARDS_IF_NARROW).classes("oarsman-table")
+
+
 def rows_told(say: Words) -> str:
     """For a table's `:pagination-label`."""
     return f"(...rows) => {json.dumps(say(ROWS_TOLD))}.replace(/\\{{\\w+\\}}/g, () => rows.shift())"
@@ -236,11 +304,7 @@ def table(
     made = ui.table(columns=columns(titles, sortable=sortable), rows=[], row_key=key, title=title, pagination=_ROWS)
     made.props(f"flat dense wrap-cells :rows-per-page-options=[{_ROWS}]").classes("oarsman-card w-full")
     made.props[":pagination-label"] = rows_told(say)
-    return made
-
-
-# The cell of a column whose values are milliseconds
-TIME = '<q-td :props="props"><oarsman-time :at="props.value" /></q-td>'
+    return readable(made)
 
 
 def fill(shown: ui.table, rows: list[dict[str, Any]]) -> None:
@@ -250,17 +314,28 @@ def fill(shown: ui.table, rows: list[dict[str, Any]]) -> None:
 
 
 class Ticking(Element, component="ticking.js"):
-    """Once per page. It fills every element that has `data-since`."""
+    """Once per page. It fills every element that has `data-since`, `data-until` or `data-ago`."""
 
     def __init__(self, say: Words) -> None:
         super().__init__()
         self._props["now"] = milliseconds(datetime.now(UTC))
         self._props["units"] = units.UNITS
-        self._props["words"] = words.duration_units(say)
+        told = {"now": say("now"), "new": say("just now"), "ago": say("{time} ago")}
+        self._props["words"] = {**words.duration_units(say), **told}
 
 
 def milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
+
+
+def ticking(kind: str, moment: datetime) -> ui.label:
+    """`kind`: since or until."""
+    return ui.label("").classes("oarsman-figures").props(f"data-{kind}={milliseconds(moment)}")
+
+
+def ago(time: datetime) -> Element:
+    """How long ago that was; at the pointer, when."""
+    return moment(time).classes("oarsman-figures").props(f"data-ago={milliseconds(time)}")
 
 
 class LogView(Element, component="log_view.js"):

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from oarsman.errors import OarsmanError
-from oarsman.service.models import AmountsView, JobSummary
+from oarsman.names import RUNNING
+from oarsman.service.models import AmountsView, AttemptView, JobSummary, JobView
+from oarsman.status.words import STOPPED
 from oarsman.text import units
 from oarsman.text.catalogue import N_, Translator
+from oarsman.text.sentence import Text
 
 COOKIE = "oarsman-language"
 # What the API calls by one word, and people by another
@@ -19,7 +22,6 @@ OUTCOMES = (N_("Succeeded"), N_("Failed"), N_("Suspended"), N_("NotStarted"))
 ROLES = (N_("viewer"), N_("user"), N_("admin"), N_("cluster"))
 HOST_STATES = (N_("ready"), N_("left out"), N_("lost"), N_("unready"), N_("cordoned"), N_("pressed"))
 LOST_HOSTS = ("lost", "unready")  # nobody wants these states
-
 # What the audit log says was done, and what came of it where it was refused: there it is in English for everybody
 DEEDS = (
     *(N_("submit"), N_("delete"), N_("scale"), N_("suspend"), N_("resume"), N_("stop"), N_("rerun"), N_("clone")),
@@ -53,6 +55,21 @@ class Words(Translator):
     def other(self) -> str:
         """The language to switch to."""
         return "en" if self.language == "zh" else "zh"
+
+
+def outcome_of(job: JobView, attempt: AttemptView) -> str:
+    """For other programs an attempt that somebody stopped has failed; it did what people wanted."""
+    if job.summary.state == STOPPED and attempt == job.attempts[-1]:
+        return STOPPED
+    return attempt.outcome or RUNNING
+
+
+def error_first(say: Words, cause: str) -> tuple[str, str]:
+    """What the program itself said, and then who ended how; the second may be nothing."""
+    if isinstance(cause, Text) and cause.template == "{what}: {why}":
+        why, what = (str(cause.arguments[name]) for name in ("why", "what"))
+        return say.of(why), say.of(what)
+    return say.of(cause), ""
 
 
 def resources(say: Words, one: JobSummary) -> str:

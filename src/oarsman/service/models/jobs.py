@@ -49,6 +49,7 @@ class JobSummary(Value):
     created: datetime
     started: datetime | None = None
     ended: datetime | None = None
+    retry_at: datetime | None = None  # when the next attempt starts
     revision: int = 0
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import Request
 from nicegui import background_tasks, events, ui
 
-from oarsman.console.pages.create import controls, draft
+from oarsman.console.pages.create import controls, draft, outlook
 from oarsman.console.pages.create.controls import Control
 from oarsman.console.pages.create.draft import LARGEST, Draft, with_change
 from oarsman.console.pages.create.outlook import Outlook
 from oarsman.console.pages.page import Page
 from oarsman.console.parts.fields import TextField, YamlEditor
-from oarsman.console.parts.widgets import note
+from oarsman.console.parts.widgets import facts, heading, note, page_head
 from oarsman.errors import OarsmanError
-from oarsman.service.models import Create, PreviewView
+from oarsman.service.models import Create, PreviewView, ProblemView
 from oarsman.text.catalogue import N_
 
 _PAUSE = 0.3  # seconds without a change before the server looks at the text
@@ -31,6 +32,7 @@ class CreatePage(Page):
     path, title = "/create", N_("New job")
 
     async def show(self, request: Request) -> None:
+        page_head(self.say(self.title))
         if not self.context.may_change:
             ui.label(self.say("You may look, and not start jobs.")).classes("oarsman-card")
             return
@@ -54,7 +56,7 @@ class CreatePage(Page):
             with ui.column().classes("oarsman-create-text"):
                 self.editor = YamlEditor(text, self.say("YAML"), self._text_typed)
                 note(self.say("In the editor Tab indents; Esc, then Tab, leaves it."))
-                self.outlook = Outlook(self.say, self.editor, self.info.engine)
+                self.outlook = Outlook(self.say, self.editor, self.info.engine, self._mend)
         self._show_values()
         self._look_soon()
         ui.context.client.on_connect(lambda: form.props(remove="disabled"))
@@ -100,10 +102,14 @@ class CreatePage(Page):
         self._look_soon()
 
     def _stepper(self) -> None:
-        steps = ui.stepper(keep_alive=True).props("flat header-nav animated=false").classes("oarsman-steps w-full")
-        with steps:
+        self.steps = steps = ui.stepper(keep_alive=True).props("flat header-nav animated=false")
+        self.step: dict[str, ui.step] = {}
+        self.step_of: dict[str, str] = {}  # field -> the step that asks for it
+        with steps.classes("oarsman-steps w-full"):
             for position, name in enumerate(_STEPS):
-                with ui.step(name, title=self.say(name)):
+                title = f"{position + 1}. {self.say(name)}"
+                with ui.step(name, title=title).props("error-color=negative") as self.step[name]:
+                    self.building = name
                     getattr(self, f"_{name.lower()}")()
                     with ui.stepper_navigation():
                         if position + 1 < len(_STEPS):
@@ -117,7 +123,7 @@ class CreatePage(Page):
 
     def _questions(self, questions: Sequence[controls.Question], title: str = "") -> None:
         if title:
-            ui.label(self.say(title)).classes("text-subtitle1")
+            heading(self.say(title))
         with ui.element("div").classes("oarsman-fields"):
             for question in questions:
                 if not question.only_on or self.info.engine in question.only_on:
@@ -127,6 +133,7 @@ class CreatePage(Page):
                     self.controls[question.field] = Control(
                         question, self.say, self._form_changed, self._look_soon, choices
                     )
+                    self.step_of[question.field] = self.building
 
     def _basics(self) -> None:
         with ui.row().classes("items-center"):
@@ -213,9 +220,13 @@ class CreatePage(Page):
         for control in self.controls.values():
             control.complain(None)
         for problem in found.problems:
-            field = next((to for end, to in controls.PLACES.items() if problem.field.endswith(end)), None)
-            if field in self.controls:
+            if field := self._field(problem):
                 self.controls[field].complain(self.say.of(problem.message))
+        fields = [*map(self._field, found.problems), *(control.question.field for control in mistaken)]
+        wrong = {self.step_of[field] for field in fields if field}
+        for name, step in self.step.items():
+            if step.props.get("error", False) != (name in wrong):
+                step.props["error"] = name in wrong
         if self.folder is not None:
             self.folder.error = next((self.say.of(p.message) for p in found.problems if p.field == "folder"), None)
         self.review.clear()
@@ -223,10 +234,41 @@ class CreatePage(Page):
             if mistaken:
                 labels = ", ".join(self.say(control.question.label) for control in mistaken)
                 ui.label(self.say("Mend first what is marked: {fields}", fields=labels)).classes("is-bad")
-            else:
-                self.outlook.review(found, self.draft.values, self.folder.value if self.folder is not None else "")
+                for control in mistaken:
+                    outlook.jump(self.say(control.question.label), partial(self._show_field, control.question.field))
+            self.outlook.problems(found)
+            if not (mistaken or found.problems):
+                self._draw_review(found)
         if self.draft.text != self.first_text:  # one that nobody touched must not take the place of one that matters
             self.editor.client.run_javascript(f"localStorage.setItem('{_DRAFT}', {json.dumps(self.draft.text)})")
+
+    def _draw_review(self, found: PreviewView) -> None:
+        """Everything that was asked and answered, and then what follows from it."""
+        folder = self.folder.value if self.folder is not None else ""
+        for name in _STEPS:
+            asked = [one for field, one in self.controls.items() if self.step_of[field] == name]
+            answers = [(self.say(one.question.label), one.said(self.say)) for one in asked]
+            answers += [(self.say("Folder"), folder)] if name == "Run" else []
+            if any(value for _, value in answers):
+                heading(self.say(name))
+                facts(answers, of_value="oarsman-answer")
+        heading(self.say("What follows from that"))
+        self.outlook.review(found)
+
+    def _field(self, problem: ProblemView) -> str | None:
+        """That a mistake in the text is about, if the form asks for it."""
+        found = next((to for end, to in controls.PLACES.items() if problem.field.endswith(end)), None)
+        return found if found in self.controls else None
+
+    def _mend(self, problem: ProblemView) -> None:
+        if problem.line:
+            self.editor.reveal_line(problem.line)
+        if field := self._field(problem):
+            self._show_field(field)
+
+    def _show_field(self, field: str) -> None:
+        self.steps.set_value(self.step_of[field])
+        ui.run_javascript(f"oarsman.focusField('{field}')")
 
     def _wanted(self) -> Create:
         folder = self.folder.value if self.folder is not None else None

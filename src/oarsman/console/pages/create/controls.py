@@ -159,7 +159,7 @@ class Control:
         if isinstance(self.element, ValidationElement):
             self.element.without_auto_validation()  # which would take every complaint away at once
         self.element.on_value_change(lambda event: self._typed(event.value))
-        self.element.classes("oarsman-field" + (" is-wide" if question.wide else ""))
+        self.element.classes(f"oarsman-field asks-for-{question.field}" + (" is-wide" if question.wide else ""))
 
     def show(self, value: Any) -> None:
         """Nothing is touched where the reader's own spelling means the same already, or has to be mended first."""
@@ -176,6 +176,15 @@ class Control:
                 self.element.set_options({**dict(self.element.options), str(value): str(value)})
             self.element.value = _spelled(self.question, value)
         self.complain(None)
+
+    def said(self, say: Words) -> str:
+        """The answer as a reader knows it; nothing where there is none."""
+        if self._value in (None, "", False):
+            return ""
+        if self.question.kind == "switch":
+            return say("yes")
+        named = dict(self.question.choices).get(str(self._value))
+        return say(named) if named else str(_spelled(self.question, self._value))
 
     def complain(self, message: str | None) -> None:
         """What the server says of it; what the reader has to mend first stays in view."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nicegui import ui
@@ -15,8 +15,11 @@ from oarsman.text import units
 
 
 class Outlook:
-    def __init__(self, say: Words, editor: YamlEditor, engine: str) -> None:
+    """`mend` is called with the mistake that somebody chose."""
+
+    def __init__(self, say: Words, editor: YamlEditor, engine: str, mend: Callable[[ProblemView], None]) -> None:
         self.say = say
+        self.mend = mend
         self.engine = engine
         self.editor = editor
         self.arithmetic = ""
@@ -34,8 +37,7 @@ class Outlook:
         self.free = self._free(found.fit) if found.fit is not None else ""
         self.place.clear()
         with self.place:
-            for problem in found.problems:
-                self._problem(problem)
+            self.problems(found)
             if found.fit is not None:
                 self._fits(found.fit)
             if self.arithmetic:
@@ -43,15 +45,17 @@ class Outlook:
             for warning in found.warnings:
                 _line("warning", "is-wait", self.say.of(warning), warning)
 
+    def problems(self, found: PreviewView) -> None:
+        for problem in found.problems:
+            self._problem(problem)
+
     def _problem(self, problem: ProblemView) -> None:
         message = self.say.of(problem.message)
         where = [self.say("line {line}", line=problem.line)] if problem.line else []
         where += [problem.field] if problem.field else []
         shown = f"{', '.join(where)}: {message}" if where else message
         with ui.column().classes("gap-0"):
-            label = _line("error", "is-bad", shown, problem.message)
-            if problem.line:
-                label.on("click", lambda: self.editor.reveal_line(problem.line)).classes("cursor-pointer")
+            jump(shown, lambda: self.mend(problem)).props["title"] = problem.message
             if problem.hint:
                 said(self.say, problem.hint).classes("oarsman-note")
 
@@ -92,18 +96,10 @@ class Outlook:
             return start + say("{count} slots stay free", count=slots - ranks)
         return start + say("{count} more than there are slots", count=ranks - slots)
 
-    def review(self, found: PreviewView, values: Mapping[str, Any], folder: str) -> None:
+    def review(self, found: PreviewView) -> None:
         """All that will happen, before it does."""
         say = self.say
-        if found.problems:
-            ui.label(say("There are mistakes; they are marked in the YAML.")).classes("is-bad")
-            return
-        each = [str(values[field]) for field in ("worker_cpu", "worker_memory", "worker_gpu") if values.get(field)]
         plain = [
-            (say("Name"), str(values.get("name") or "")),
-            (say("Environment"), str(values.get("environment") or "")),
-            (say("Folder"), folder),
-            (say("Each worker"), ", ".join(each)),
             (say("Total replicas"), str(found.total_replicas)),
             (say("Slots"), str(found.slots)),
             (say("Ranks"), str(found.ranks) if found.ranks is not None else ""),
@@ -124,6 +120,12 @@ class Outlook:
 
 _MOST_HOSTS = 64
 _MOST_RANKS = 32
+
+
+def jump(text: str, act: Callable[[], None]) -> ui.button:
+    """A mistake that leads to where it is mended."""
+    made = ui.button(text, icon="error", on_click=act).props("flat dense no-caps align=left color=negative")
+    return made.classes("oarsman-jump")
 
 
 def _line(icon: str, colour: str, text: str, english: str = "") -> ui.row:

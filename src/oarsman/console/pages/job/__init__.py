@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -11,15 +10,15 @@ from fastapi import Request
 from nicegui import events, ui
 
 from oarsman.console.pages.job.actions import Actions
+from oarsman.console.pages.job.head import Head, launch
 from oarsman.console.pages.job.ranks import RanksTab
-from oarsman.console.pages.job.runs import RunsTab, address, which
+from oarsman.console.pages.job.runs import RunsTab, address
 from oarsman.console.pages.job.tabs import Events, Log, Manifest, MetricsTab, Tab, Usage
 from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import words
 from oarsman.console.parts.charts import timeline
-from oarsman.console.parts.widgets import STATES, Part, badge, facts, moment, note, said
-from oarsman.errors import ForbiddenError, ManifestError, NotFoundError, OarsmanError
-from oarsman.manifest import form
+from oarsman.console.parts.widgets import STATES, Part, Ticking, badge, facts, heading, moment, note, page_head, said
+from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
 from oarsman.service.models import AttemptView
 from oarsman.status.words import ENDED
 from oarsman.text.catalogue import N_
@@ -40,7 +39,7 @@ class SummaryTab(Tab):
         facts(self._facts(), "oarsman-card oarsman-facts")
         if len(self.job.attempts) > 1:
             with ui.column().classes("oarsman-card w-full"):
-                ui.label(self.say("Attempts")).classes("text-subtitle1")
+                heading(self.say("Attempts"))
                 with ui.element("ol").classes("oarsman-attempts"):
                     for attempt in self.job.attempts:
                         with ui.element("li"), ui.row().classes("items-baseline"):
@@ -55,7 +54,7 @@ class SummaryTab(Tab):
         yield self.say("Type"), f"{self.job.mpi or job.implementation}, {job.api_version}"
         ready = self.say("{ready} of {count} ready", ready=job.workers_ready, count=job.workers)
         yield self.say("Workers"), str(job.workers) if self.ended else ready
-        command, environment = self._launch()
+        command, environment = launch(self.job)
         yield self.say("Launch command"), command
         yield self.say("Environment"), environment
         yield self.say("Slots per worker"), str(job.slots_per_worker)
@@ -67,16 +66,8 @@ class SummaryTab(Tab):
         yield self.say("Folder"), self.job.folder or ""
         yield self.say("Limits"), self.say.of(self.job.limits)
 
-    def _launch(self) -> tuple[str, str]:
-        """The launch command and the environment, as the manifest says them."""
-        try:
-            values = form.values(form.document(self.job.manifest))
-        except ManifestError:
-            return "", ""
-        return shlex.join([*values["command"], *values["args"]]), values["environment"]
-
     def _attempt(self, attempt: AttemptView) -> None:
-        badge(self.say, attempt.outcome or "Running")
+        badge(self.say, words.outcome_of(self.job, attempt))
         if attempt.started is not None:
             moment(attempt.started).classes("oarsman-note")
         note(words.duration(self.say, attempt.started, attempt.ended))
@@ -100,6 +91,7 @@ class JobPage(Page):
         try:
             self.job = await self.context.ask(self.service.job, self.key, run=self.run)
         except (NotFoundError, ForbiddenError) as error:
+            page_head(self.key)
             said(self.say, error.message).classes("oarsman-card")
             return
         about = (self.context, self.key, self.job, self.run)
@@ -119,7 +111,8 @@ class JobPage(Page):
         self.tabs: dict[str, Tab] = {tab.name: tab for tab in tabs}
         self.firm = ui.element("div")
         self.actions = Actions(self.context, self.key, self.firm, self.refresh)
-        self._build_head()
+        self.head = Head(self.context, self.job, self.actions, self.run)
+        Ticking(self.say)
         with ui.tabs().props("dense no-caps align=left outside-arrows mobile-arrows").classes("w-full") as bar:
             for name in self.tabs:
                 ui.tab(name, label=self.say(name))
@@ -131,7 +124,7 @@ class JobPage(Page):
                 with ui.tab_panel(name).classes("q-pa-none"):
                     tab.build()
         ui.on("oarsman-back", self._went_back)
-        self._head()
+        self.head.show(self.job)
         await self._look()
         self.context.on_changes(self.refresh, only=self.key)
         ui.timer(_LOOKS_EVERY, self._time_passed, immediate=False)
@@ -147,7 +140,7 @@ class JobPage(Page):
             self.job = found
             for tab in self.tabs.values():
                 tab.job = found
-            self._head()
+            self.head.show(found)
             await self._look()
 
     async def _look(self) -> None:
@@ -163,7 +156,6 @@ class JobPage(Page):
     async def _time_passed(self) -> None:
         if self.job.summary.state in ENDED:
             return
-        self.lasted.set_text(self._lasted())
         if self.tabs[self.open].follows:
             await self._look()
 
@@ -181,42 +173,3 @@ class JobPage(Page):
     def _log_of(self, rank: int) -> None:
         self.log.of_rank(rank)
         self.panels.set_value(self.log.name)
-
-    def _lasted(self) -> str:
-        return words.duration(self.say, self.job.summary.started, self.job.summary.ended)
-
-    def _build_head(self) -> None:
-        """The buttons are drawn anew only if they are others: a click on one that is just being replaced is lost."""
-        with ui.row().classes("items-center w-full"):
-            ui.label(self.job.summary.name).classes("text-h5")
-            self.state = Part(ui.row(), lambda _: badge(self.say, self.job.summary.state))
-            self.lasted = note(self._lasted())
-            self.number = Part(
-                ui.row().classes("items-center"),
-                lambda number: which(self.say, self.key, number, chosen=self.run is not None),
-            )
-            ui.space()
-            self.buttons = Part(ui.row().classes("items-center"), lambda _: self.actions.buttons())
-        self.outcome = Part(ui.column().classes("w-full items-stretch"), lambda _: self._draw_outcome())
-
-    def _head(self) -> None:
-        job = self.job.summary
-        self.actions.job = self.job
-        self.state.show(job.state)
-        self.number.show(job.run)
-        self.lasted.set_text(self._lasted())
-        if self.context.may_change and self.run is None:
-            self.buttons.show(self.actions.offered())
-        self.outcome.show((job.state, job.message, self.job.cause))
-
-    def _draw_outcome(self) -> None:
-        job, cause = self.job.summary, self.job.cause
-        if cause is not None and job.state in ("Failed", "Stopped"):
-            with ui.column().classes("oarsman-card oarsman-cause w-full"):
-                said(self.say, cause.summary).classes("text-subtitle1")
-                if cause.hint:
-                    said(self.say, cause.hint)
-                if cause.last_lines:
-                    ui.label("\n".join(cause.last_lines)).classes("oarsman-lines")
-        elif job.message:
-            said(self.say, job.message).classes("oarsman-note")

@@ -12,8 +12,9 @@ from typing import Any
 from nicegui import ui
 
 from oarsman.console.pages.page import PageContext, PagePart
-from oarsman.console.parts import widgets
+from oarsman.console.parts import widgets, words
 from oarsman.console.parts.charts import Charts, Panel
+from oarsman.console.parts.fields import YamlEditor
 from oarsman.console.parts.widgets import LogView, note
 from oarsman.console.parts.words import Words
 from oarsman.service.models import JobView, MetricSeries, Progress, UsagePoint
@@ -102,8 +103,8 @@ class Manifest(Tab):
             ui.space()
             ui.button(self.say("Copy"), icon="content_copy", on_click=self._copy).props("outline dense no-caps")
             ui.button(self.say("Download"), icon="download", on_click=self._download).props("outline dense no-caps")
-        self.text = ui.codemirror("", language="YAML", theme="githubLight", line_wrapping=True)
-        self.text.classes("oarsman-card oarsman-yaml w-full").disable()
+        self.text = YamlEditor("", self.say("YAML"), lambda _: None)
+        self.text.classes("oarsman-card oarsman-yaml w-full", remove="oarsman-editor").disable()
 
     @property
     def chosen(self) -> str:
@@ -141,8 +142,8 @@ class Log(Tab):
     def build(self) -> None:
         asked = self.asked
         self.wanted: dict[str, Any] = {
-            **{name: _number(asked.get(name, "")) for name in ("attempt", "worker", "rank")},
             "run": self.run,
+            **{name: _number(asked.get(name, "")) for name in ("attempt", "worker", "rank")},
             "launcher": asked.get("launcher") == "true" or None,
             "stream": "err" if asked.get("stream") == "err" else None,
         }
@@ -222,7 +223,7 @@ class Log(Tab):
         self.attempt.set_visibility(len(self.job.attempts) > 1)
         attempts = {0: self.say("Newest")}
         for one in self.job.attempts:
-            attempts[one.number] = f"{one.number} · {self.say(one.outcome or 'Running')}"
+            attempts[one.number] = f"{one.number} · {self.say(words.outcome_of(self.job, one))}"
         if attempts != self.attempt.options:
             chosen = self.wanted["attempt"]
             self.attempt.set_options(attempts, value=chosen if chosen in attempts else 0)
