@@ -180,19 +180,19 @@ class FakeJobs:
         self.calls.append(call)
         return await self.get(call[1])
 
-    async def scale(self, key: str, workers: int) -> JobRecord:
+    async def scale(self, key: str, workers: int, uid: str = "") -> JobRecord:
         return await self._act("scale", key, workers)
 
-    async def suspend(self, key: str) -> JobRecord:
+    async def suspend(self, key: str, uid: str = "") -> JobRecord:
         return await self._act("suspend", key)
 
-    async def resume(self, key: str) -> JobRecord:
+    async def resume(self, key: str, uid: str = "") -> JobRecord:
         return await self._act("resume", key)
 
-    async def stop(self, key: str) -> JobRecord:
+    async def stop(self, key: str, uid: str = "") -> JobRecord:
         return await self._act("stop", key)
 
-    async def delete(self, key: str) -> None:
+    async def delete(self, key: str, uid: str = "") -> None:
         await self._act("delete", key)
         del self.records[key]
 

@@ -168,7 +168,7 @@ class Interrupted(FakeJobs):
         assert await asyncio.to_thread(self.over.wait, 120)
         yield [a_line("cleaned up")]
 
-    async def stop(self, key: str) -> JobRecord:
+    async def stop(self, key: str, uid: str = "") -> JobRecord:
         record = await super().stop(key)
         self.stopped.set()
         if self.again:
@@ -217,7 +217,7 @@ class Unanswered(Interrupted):
     signals: int = 2
     answers: bool = True
 
-    async def stop(self, key: str) -> JobRecord:
+    async def stop(self, key: str, uid: str = "") -> JobRecord:
         for _ in range(self.signals - 1):
             os.kill(os.getpid(), self.number)
             await asyncio.sleep(1)  # longer than whoever left would stay

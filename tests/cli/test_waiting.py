@@ -79,7 +79,7 @@ class Unattended(ClusterFake):
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.to_thread(self.released.wait, 120)
 
-    async def stop(self, key: str) -> JobRecord:
+    async def stop(self, key: str, uid: str = "") -> JobRecord:
         record = await super().stop(key)
         if self.again:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -193,7 +193,7 @@ def test_a_namespace_that_is_not_there_is_no_empty_one() -> None:
 
 def test_a_job_that_takes_its_time_to_go_is_being_deleted() -> None:
     class Slow(ClusterFake):
-        async def delete(self, key: str) -> None:
+        async def delete(self, key: str, uid: str = "") -> None:
             self.records[key] = replace(await self.get(key), deleting=True)
 
         async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:  # noqa: ASYNC109

@@ -289,11 +289,13 @@ class Backend(Protocol):
 
     async def get(self, key: str) -> JobRecord: ...
     async def list(self, namespace: str | None = None) -> Sequence[JobRecord]: ...
-    async def scale(self, key: str, workers: int) -> JobRecord: ...
-    async def suspend(self, key: str) -> JobRecord: ...
-    async def resume(self, key: str) -> JobRecord: ...
-    async def stop(self, key: str) -> JobRecord: ...
-    async def delete(self, key: str) -> None: ...
+
+    # uid: of that job alone. Another one that has its name by now, perhaps somebody else's, is not there.
+    async def scale(self, key: str, workers: int, uid: str = "") -> JobRecord: ...
+    async def suspend(self, key: str, uid: str = "") -> JobRecord: ...
+    async def resume(self, key: str, uid: str = "") -> JobRecord: ...
+    async def stop(self, key: str, uid: str = "") -> JobRecord: ...
+    async def delete(self, key: str, uid: str = "") -> None: ...
     async def events(self, key: str) -> Sequence[EventRecord]: ...
     def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:
         """Yield the record now and after each change; ends when the job is gone, or TimeoutError."""
@@ -331,22 +333,22 @@ class Edits(ABC):
     """The verbs that change what is wanted of a job, each a patch of its document."""
 
     @abstractmethod
-    async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
+    async def _edit(self, key: str, uid: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
         """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""
 
-    async def scale(self, key: str, workers: int) -> JobRecord:
+    async def scale(self, key: str, workers: int, uid: str = "") -> JobRecord:
         def edit(document: Document) -> Document:
             if document["spec"]["mpiReplicaSpecs"].get("Worker") is None:
                 raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
             return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
 
-        return await self._edit(key, edit, Text("scaled"))
+        return await self._edit(key, uid, edit, Text("scaled"))
 
-    async def suspend(self, key: str) -> JobRecord:
-        return await self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": True}}}, Text("suspended"))
+    async def suspend(self, key: str, uid: str = "") -> JobRecord:
+        return await self._edit(key, uid, lambda _: {"spec": {"runPolicy": {"suspend": True}}}, Text("suspended"))
 
-    async def resume(self, key: str) -> JobRecord:
-        return await self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": False}}}, Text("resumed"))
+    async def resume(self, key: str, uid: str = "") -> JobRecord:
+        return await self._edit(key, uid, lambda _: {"spec": {"runPolicy": {"suspend": False}}}, Text("resumed"))
 
 
 def merged(document: Any, patch: Any) -> Any:

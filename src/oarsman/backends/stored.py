@@ -246,9 +246,9 @@ class StoredBackend(Edits):
                     return
                 await changes.wait()
 
-    async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
+    async def _edit(self, key: str, uid: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
         def change() -> StoredJob:
-            stored = self._store.get(key)
+            stored = self._store.get(key, uid)
             if from_wire(stored.status).finished:
                 raise ConflictError(Text("{key} has ended; it cannot be {what}", key=key, what=what))
             document = merged(stored.document, edit(dict(stored.document)))
@@ -259,20 +259,21 @@ class StoredBackend(Edits):
             if why := self._never_fits(job, stored.engine) if grows else "":
                 template = Text("{key} can never have {workers} workers: {why}")
                 raise UserError(Text(template, key=key, workers=job.workers, why=why))
-            return self._store.change_document(key, document, expected_generation=stored.generation)
+            return self._store.change_document(key, document, stored.uid, expected_generation=stored.generation)
 
         return await self._told(asyncio.create_task(asyncio.to_thread(change)))
 
-    async def stop(self, key: str) -> JobRecord:
+    async def stop(self, key: str, uid: str = "") -> JobRecord:
         def stop() -> StoredJob:
-            if from_wire(self._store.get(key).status).finished:
+            stored = self._store.get(key, uid)
+            if from_wire(stored.status).finished:
                 raise ConflictError(Text("{key} has ended already", key=key))
-            return self._store.request_stop(key)
+            return self._store.request_stop(key, stored.uid)
 
         return await self._told(asyncio.create_task(asyncio.to_thread(stop)))
 
-    async def delete(self, key: str) -> None:
-        stored = await asyncio.to_thread(self._store.request_delete, key)
+    async def delete(self, key: str, uid: str = "") -> None:
+        stored = await asyncio.to_thread(self._store.request_delete, key, uid)
         await self._supervisor.poke(stored.uid)
 
     # -- what it became ------------------------------------------------------------------------------

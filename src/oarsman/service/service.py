@@ -297,24 +297,23 @@ class JobService(OutputService, EnvironmentService, SweepService, CheckService):
         return await preview.apart(views.whole_job, record)
 
     async def delete(self, key: str) -> None:
-        await self._changing(key)
-        await self._jobs.delete(key)
+        await self._jobs.delete(key, (await self._changing(key)).job.uid)
 
     async def scale(self, key: str, workers: int) -> models.JobView:
-        await self._changing(key)
-        return await self._told(await self._jobs.scale(key, workers))
+        found = await self._changing(key)
+        return await self._told(await self._jobs.scale(key, workers, found.job.uid))
 
     async def suspend(self, key: str) -> models.JobView:
-        await self._changing(key)
-        return await self._told(await self._jobs.suspend(key))
+        found = await self._changing(key)
+        return await self._told(await self._jobs.suspend(key, found.job.uid))
 
     async def resume(self, key: str) -> models.JobView:
-        await self._changing(key)
-        return await self._told(await self._jobs.resume(key))
+        found = await self._changing(key)
+        return await self._told(await self._jobs.resume(key, found.job.uid))
 
     async def stop(self, key: str) -> models.JobView:
-        await self._changing(key)
-        return await self._told(await self._jobs.stop(key))
+        found = await self._changing(key)
+        return await self._told(await self._jobs.stop(key, found.job.uid))
 
     async def rerun(self, key: str) -> models.JobView:
         record = await self._changing(key)

@@ -104,7 +104,7 @@ class SweepRunner:
             going = [record for record in found if not record.status.finished and not record.stop_requested]
             for record in going:
                 with suppress(ConflictError, NotFoundError):  # it ended, or was deleted, a moment ago
-                    told(await self._jobs.stop(record.job.key))
+                    told(await self._jobs.stop(record.job.key, record.job.uid))
                     count += 1
             if not going:
                 break
@@ -115,7 +115,7 @@ class SweepRunner:
         found = sorted(filter(mine, await self.records(key)), key=lambda record: record.job.name, reverse=True)
         for record in found:
             with suppress(NotFoundError):
-                await self._jobs.delete(record.job.key)
+                await self._jobs.delete(record.job.key, record.job.uid)
         return len(found)
 
 

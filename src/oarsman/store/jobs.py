@@ -161,11 +161,11 @@ class JobStore:
                 connection.db.close()
 
     # -- reading -------------------------------------------------------------------------------------
-    def get(self, key: str) -> StoredJob:
-        """The job, or with "namespace/name#3" that run of it."""
+    def get(self, key: str, uid: str = "") -> StoredJob:
+        """The job, or with "namespace/name#3" that run of it. With a uid that job alone."""
         key, _, number = key.partition("#")
         if not number:
-            return self._one(key, f"SELECT {ALL} FROM jobs WHERE namespace = ? AND name = ?")
+            return self._one(key, f"SELECT {ALL} FROM jobs WHERE ? IN ('', uid) AND namespace = ? AND name = ?", uid)
         found = next((run for run in self.runs(key) if str(run.run) == number), None)
         if found is None:
             hint = Text("{command} shows the runs that are kept", command=f"oarsman history {key}")
@@ -308,9 +308,11 @@ class JobStore:
         drop = "DELETE FROM runs WHERE namespace = ? AND name = ? RETURNING uid"
         return [row[0] for row in self._db.execute(drop, (namespace, name)).fetchall()]
 
-    def change_document(self, key: str, document: Mapping[str, Any], *, expected_generation: int) -> StoredJob:
+    def change_document(
+        self, key: str, document: Mapping[str, Any], uid: str = "", *, expected_generation: int
+    ) -> StoredJob:
         """Replace what is wanted; refused if somebody else changed it meanwhile."""
-        job = self.get(key)
+        job = self.get(key, uid)
 
         def work() -> StoredJob:
             row = self._db.execute(
@@ -324,17 +326,17 @@ class JobStore:
 
         return self._write(work)
 
-    def request_stop(self, key: str) -> StoredJob:
-        return self._flag(key, "stop_requested = 1")
+    def request_stop(self, key: str, uid: str = "") -> StoredJob:
+        return self._flag(key, "stop_requested = 1", uid)
 
-    def request_delete(self, key: str) -> StoredJob:
-        return self._flag(key, "deleting = 1")
+    def request_delete(self, key: str, uid: str = "") -> StoredJob:
+        return self._flag(key, "deleting = 1", uid)
 
-    def _flag(self, key: str, change: str) -> StoredJob:
+    def _flag(self, key: str, change: str, uid: str) -> StoredJob:
         """As it is then: a moment later it may be gone, or another may have its name."""
-        change = f"UPDATE jobs SET {change}, revision = ? WHERE namespace = ? AND name = ?"
+        change = f"UPDATE jobs SET {change}, revision = ? WHERE ? IN ('', uid) AND namespace = ? AND name = ?"
         change += f" RETURNING {ALL}"
-        return self._write(lambda: self._one(key, change, self._next_revision()))
+        return self._write(lambda: self._one(key, change, self._next_revision(), uid))
 
     # -- writing: what it became ---------------------------------------------------------------------
     def write_status(

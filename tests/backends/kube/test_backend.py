@@ -6,6 +6,7 @@ import asyncio
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -264,3 +265,12 @@ def test_a_user_without_rights_is_told_so(served: Cluster, api_namespace: str) -
         assert "doctor" in (caught.value.hint or "")
     finally:
         nobody.close()
+
+
+def test_what_is_asked_of_one_job_is_not_done_to_another_that_has_its_name_by_now(jobs: KubeBackend) -> None:
+    before = submit(jobs)
+    for ask in (jobs.stop, jobs.delete, jobs.suspend, jobs.resume, partial(jobs.scale, workers=1)):
+        with pytest.raises(NotFoundError, match="there is no job"):
+            ask(before.job.key, uid="of the job that had this name")
+    assert jobs.get(before.job.key).job.document == before.job.document
+    assert jobs.suspend(before.job.key, uid=before.job.uid).job.run_policy.suspend

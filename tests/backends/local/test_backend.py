@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from oarsman import names
 from oarsman.backends.base import Amounts
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.engines.hosts.local import capacity
-from oarsman.errors import ConflictError, ForbiddenError, ManifestError, UserError
+from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoundError, UserError
 from oarsman.job.confined import Confined
 from oarsman.job.state import Status
 from oarsman.plan.capacity.amounts import Capacity
@@ -313,3 +314,13 @@ def test_what_an_earlier_run_used_and_wrote_is_read_by_its_number(jobs: LocalBac
     jobs.submit(document(), environment={}, folder=Path("/"), replaces=uid)
     assert [sample.memory_bytes for sample in jobs.usage_series("default/pi#1")] == [GIB]
     assert list(jobs.usage_series("default/pi")) == []
+
+
+def test_what_is_asked_of_one_job_is_not_done_to_another_that_has_its_name_by_now(jobs: LocalBackend) -> None:
+    started(jobs, "pi")
+    before = jobs.get("default/pi")
+    for ask in (jobs.stop, jobs.delete, jobs.suspend, jobs.resume, partial(jobs.scale, workers=1)):
+        with pytest.raises(NotFoundError, match="there is no job pi"):
+            ask("default/pi", uid="of the job that had this name")
+    assert jobs.get("default/pi") == before
+    assert jobs.stop("default/pi", uid=before.job.uid).stop_requested

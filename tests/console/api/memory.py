@@ -186,7 +186,7 @@ class MemoryJobs:
         edit(document["spec"])
         return self._put(replace(record, job=replace(job_from_document(document), uid=record.job.uid)))
 
-    async def scale(self, key: str, workers: int) -> JobRecord:
+    async def scale(self, key: str, workers: int, uid: str = "") -> JobRecord:
         def edit(spec: dict[str, Any]) -> None:
             roles = spec["mpiReplicaSpecs"]
             if "Worker" not in roles:
@@ -195,16 +195,16 @@ class MemoryJobs:
 
         return self._changed(key, edit)
 
-    async def suspend(self, key: str) -> JobRecord:
+    async def suspend(self, key: str, uid: str = "") -> JobRecord:
         return self._changed(key, lambda spec: spec.update(runPolicy={"suspend": True}))
 
-    async def resume(self, key: str) -> JobRecord:
+    async def resume(self, key: str, uid: str = "") -> JobRecord:
         return self._changed(key, lambda spec: spec.update(runPolicy={"suspend": False}))
 
-    async def stop(self, key: str) -> JobRecord:
+    async def stop(self, key: str, uid: str = "") -> JobRecord:
         return self._put(replace(self._changed(key, lambda _: None), stop_requested=True))
 
-    async def delete(self, key: str) -> None:
+    async def delete(self, key: str, uid: str = "") -> None:
         self.record(key)
         self.vanish(key)
 

@@ -111,9 +111,9 @@ class KubeBackend(Edits):
             pass
         return record.run + 1
 
-    async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
+    async def _edit(self, key: str, uid: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
         async with self._asking() as kube:
-            found = await self._found(kube, key)
+            found = await self._found(kube, key, uid)
             if records.record(found).status.finished:
                 raise ConflictError(Text("{key} has ended; it cannot be {what}", key=key, what=what))
             document = document_of(found)
@@ -124,9 +124,9 @@ class KubeBackend(Edits):
             job_from_document(changed)
             return await self._patch(kube, key, document, patch)
 
-    async def stop(self, key: str) -> JobRecord:
+    async def stop(self, key: str, uid: str = "") -> JobRecord:
         async with self._asking() as kube:
-            found = await self._found(kube, key)
+            found = await self._found(kube, key, uid)
             if records.record(found).status.finished:
                 raise ConflictError(Text("{key} has ended already", key=key))
             patch = {"metadata": {"annotations": {names.ANNOTATION_STOP: "true"}}}
@@ -135,14 +135,17 @@ class KubeBackend(Edits):
     async def _patch(self, kube: Kube, key: str, document: Document, patch: Document) -> JobRecord:
         """Through the version the job was written in. Which one that was must not be forgotten by this change."""
         namespace, _, name = key.partition("/")
+        patch = merged(
+            patch, {"metadata": {"uid": document["metadata"]["uid"]}}
+        )  # which the server refuses for another
         if document["apiVersion"] == ApiVersion.V1.value:
             patch = merged(patch, {"metadata": {"annotations": {names.ANNOTATION_API_VERSION: ApiVersion.V1.value}}})
         return records.record(await kube.patch(records.resource_of(document), name, patch, namespace))
 
-    async def delete(self, key: str) -> None:
+    async def delete(self, key: str, uid: str = "") -> None:
         """The job is marked, and gone once nothing of it is left; `watch` ends then."""
         async with self._asking() as kube:
-            found = await self._found(kube, key)
+            found = await self._found(kube, key, uid)
             namespace, _, name = key.partition("/")
             uid = found["metadata"]["uid"]
             await kube.delete(resources.MPIJOBS, name, namespace, uid=uid, propagation="Foreground")
@@ -277,19 +280,19 @@ class KubeBackend(Edits):
 
     # -- objects ---------------------------------------------------------------------------------------
     async def _record(self, kube: Kube, key: str, uid: str = "") -> JobRecord:
-        found = await self._found(kube, key)
-        if uid not in ("", found["metadata"]["uid"]):
-            raise NotFoundError(Text("there is no job {key}", key=key))
-        return records.record(found)
+        return records.record(await self._found(kube, key, uid))
 
-    async def _found(self, kube: Kube, key: str) -> Document:
+    async def _found(self, kube: Kube, key: str, uid: str = "") -> Document:
         namespace, _, name = key.partition("/")
         try:
-            return await kube.get(resources.MPIJOBS, name, namespace)
+            found: Document = await kube.get(resources.MPIJOBS, name, namespace)
         except NotFound as error:
             if names.PLURAL not in error.message:  # the server does not know what an MPIJob is
                 raise
             raise NotFoundError(Text("there is no job {key}", key=key)) from error
+        if uid not in ("", found["metadata"]["uid"]):
+            raise NotFoundError(Text("there is no job {key}", key=key))
+        return found
 
 
 async def _connection(access: Access) -> AsyncGenerator[Kube, None]:
