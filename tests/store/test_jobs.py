@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import stat
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -366,3 +367,39 @@ def test_a_thread_that_ends_leaves_no_connection(store: JobStore) -> None:
         thread.start()
         thread.join()
     assert len(store._connections) == 1
+
+
+IN_THE_MIDDLE = """
+import os, sys, threading, time
+from pathlib import Path
+from oarsman.store.jobs import JobStore
+
+store, begun = JobStore(Path(sys.argv[1])), threading.Event()
+endless = "WITH RECURSIVE n(i) AS (SELECT begun() UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n"
+
+
+def read():
+    store._db.create_function("begun", 0, begun.set)
+    store._db.execute(endless)
+
+
+threading.Thread(target=read, daemon=True).start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    os._exit(7)
+while os.waitpid(child, os.WNOHANG) == (0, 0):
+    time.sleep(0.01)
+os._exit(0)
+"""
+
+
+def test_a_child_of_a_process_whose_threads_read_does_not_wait_for_them(tmp_path: Path) -> None:
+    """The console's server starts ssh while others read: the child, and with it the server, had hung for good."""
+    words = [sys.executable, "-c", IN_THE_MIDDLE, tmp_path / "oarsman.db"]
+    with subprocess.Popen(words, start_new_session=True) as parent:
+        try:
+            assert parent.wait(60) == 0
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # and the child, if it hangs
+                os.killpg(parent.pid, signal.SIGKILL)

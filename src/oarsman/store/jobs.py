@@ -66,14 +66,23 @@ class _All:
             last = rows[-1]["revision"]
 
 
+_NEVER_CLOSED: list[sqlite3.Connection] = []
+
+
 class _Own:
     """The connection of one thread. It is closed as soon as that one has ended, not when the collector comes by."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
+        self._process = os.getpid()
 
     def __del__(self) -> None:
-        self.db.close()
+        """In a child, right after a fork, all other threads have ended. What one of them held then, nobody gives back:
+        to close its connection there would be to wait for ever, and whoever made the child waits for that."""
+        if os.getpid() == self._process:
+            self.db.close()
+        else:
+            _NEVER_CLOSED.append(self.db)
 
 
 class JobStore:

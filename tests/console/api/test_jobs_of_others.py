@@ -369,7 +369,7 @@ def test_an_environment_is_built_with_the_rights_of_whoever_wrote_it(
         ({"folder": "/etc"}, (400, "is not below")),
         ({"folder": "{home}"}, (400, "is not below")),
         ({"folder": "{folder}/out"}, (400, "is not below")),
-        ({"inventory": "{folder}/hosts"}, (422, "the hosts of this server are those")),
+        ({"inventory": "{folder}/hosts"}, (422, "this server uses only the hosts that it was started with")),
     ],
     ids=str,
 )
@@ -440,7 +440,7 @@ def test_where_namespaces_cannot_be_had_the_jobs_of_others_are_not_run() -> None
     with shared(SOMEBODY, variables={"OARSMAN_SEPARATION": "none"}) as server:
         with server.person("ann") as ann:
             how, lines = ann.ended(a_job("apart", ["mpirun", "-n", "1", "echo", "it ran"]))
-        assert "cannot confine them" in how
+        assert "cannot confine jobs of accounts" in how
         assert not lines
         with server.owner() as owner:
             how, _ = owner.ended(a_job("mine", ["mpirun", "-n", "1", "echo", "it ran"]))

@@ -240,7 +240,7 @@ def test_a_folder_with_results_does_not_give_way_to_a_file_and_is_named(code: Pa
     folder_to_file(code)
     with pytest.raises(UserError, match=r"here: .*pkg.*Directory not empty") as raised:
         place.copy(code)
-    assert "move that away" in str(raised.value.hint)
+    assert "move that folder away" in str(raised.value.hint)
     assert (place.folder / "pkg" / "result").read_text() == "precious"
     assert place.beside == {"", ".brought"}
 

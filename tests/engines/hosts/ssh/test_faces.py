@@ -110,10 +110,11 @@ def test_a_console_shows_the_hosts_and_whether_a_job_fits_on_them(submitter: Ssh
         assert [(host.name, host.state, host.total.cpus) for host in service.hosts()] == [
             (f"node{n}", "ready", 2.0) for n in range(1, 5)
         ]
-        fits = service.preview(Create(document=HELLO))
+        named = {**HELLO, "metadata": {**HELLO["metadata"], "name": "fitting"}}  # nobody else here has that name
+        fits = service.preview(Create(document=named))
         assert fits.fit is not None
-        assert (fits.fit.now, fits.fit.machines["hello-worker-3"]) == (True, "node2")
-        assert fits.placement == {f"hello-worker-{index}": [index] for index in range(4)}
+        assert (fits.fit.now, fits.fit.machines["fitting-worker-3"]) == (True, "node2")
+        assert fits.placement == {f"fitting-worker-{index}": [index] for index in range(4)}
         never = service.preview(Create(document=mpijob("huge", ["mpirun", "hostname"], workers=9))).fit
         assert never is not None
         assert (never.now, never.ever) == (False, False)

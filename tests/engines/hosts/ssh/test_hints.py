@@ -63,7 +63,7 @@ def test_a_program_that_one_host_lacks_is_named_with_that_host(mpi: str, machine
 
 MEETS = "from mpi4py import MPI; MPI.COMM_WORLD.Barrier()"
 WALLED = {
-    "openmpi5": ("A daemon failed to report back", "no firewall may stand between the hosts"),
+    "openmpi5": ("A daemon failed to report back", "let no firewall stand between the hosts"),
     "mpich": ("(Connection timed out)", "a firewall on the way drops the connection"),
 }
 

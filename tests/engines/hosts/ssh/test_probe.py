@@ -292,7 +292,7 @@ def test_noise_before_the_answer_is_left_out() -> None:
         ("This account is currently not available.\n", "This account is currently not available."),
         ("oarsman-probe\t99\nend\tcomplete\n", "version 99"),
         ("oarsman-probe\t1\nhostname\tx\n", "stopped in the middle"),
-        ("oarsman-probe\t1\nhostname\tx\nend\tcomplete\n", "make no sense"),
+        ("oarsman-probe\t1\nhostname\tx\nend\tcomplete\n", "is invalid"),
     ],
 )
 def test_garbage_is_named(text: str, said: str) -> None:
@@ -371,7 +371,7 @@ def test_an_interface_that_would_be_several_to_an_mpi_is_not_known_by_its_name()
     ],
 )
 def test_what_no_host_can_be_is_not_believed(instead_of: str, said: str) -> None:
-    with pytest.raises(RetryableError, match="make no sense"):
+    with pytest.raises(RetryableError, match="is invalid"):
         probe.parse(LINES.format("").replace(instead_of, said))
 
 

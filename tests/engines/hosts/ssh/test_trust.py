@@ -586,5 +586,5 @@ def test_an_interrupted_run_says_what_it_did_and_the_next_one_finishes_it(start:
         code, shown = person.end()
     assert code == 130
     assert "interrupted. Changed until then:" in shown
-    assert "run it again to go on" in shown
+    assert "run it again to continue" in shown
     assert start.trust("--yes").exit_code == 0

@@ -221,7 +221,9 @@ def _trial() -> Separation | None:
         os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as file:
-        answer = file.read() if select.select([file], [], [], _TRIAL_SECONDS)[0] else b""
+        ready = select.poll()  # select knows descriptors below 1024 only
+        ready.register(file, select.POLLIN)
+        answer = file.read() if ready.poll(_TRIAL_SECONDS * 1000) else b""
     if not answer:
         os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
