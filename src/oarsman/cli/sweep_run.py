@@ -22,7 +22,7 @@ from oarsman.cli import documents, inputs, render
 from oarsman.cli.foreground import Signals, in_thread
 from oarsman.cli.inputs import JobInput
 from oarsman.cli.session import Session, short
-from oarsman.cli.text import note, t
+from oarsman.cli.text import note, of, t
 from oarsman.cli.waiting import StatusLine
 from oarsman.errors import ManifestError, NotFoundError, UsageError
 from oarsman.job.sweep import NOT_SUBMITTED, index_of, text_of, typed, values_of
@@ -237,7 +237,7 @@ def _point_row(view: SweepView, point: SweepPoint, took: float | None) -> list[s
     values = [text_of(point.parameters.get(name, "")) for name in view.parameters]
     metric = ["" if point.metric is None else f"{point.metric:g}"] if view.metric else []
     duration = "" if took is None else units.duration(took)
-    return [str(point.index), *values, point.state, duration, *metric, point.cause]
+    return [str(point.index), *values, point.state, duration, *metric, of(point.cause)]
 
 
 # -- parameters as people write them -------------------------------------------------------------------
