@@ -180,7 +180,8 @@ def test_a_program_does_it_all_through_the_library(face: Face, cluster: Cluster)
         lines = [line.text for line in jobs.logs(key, LogQuery(ranks=(0,)))]
         assert lines == ["rank 0 of 1 on library-worker-0"]
         assert [record.job.name for record in jobs.list(face.namespace)] == ["library"]
-        assert [event.reason for event in jobs.events(key)][-1] == "MPIJobSucceeded"
+        # It is told after the status is on record, which ends the watch.
+        until(lambda: jobs.events(key)[-1].reason == "MPIJobSucceeded", "its end is told")
         jobs.delete(key)
         with contextlib.suppress(NotFoundError):  # gone before it could be watched
             for _ in jobs.watch(key, timeout=180):
