@@ -21,6 +21,7 @@ from typing import Any
 
 import psutil
 import pytest
+from engines.hosts.machine import remove_run_folder
 from waiting import waiting
 
 from oarsman.backends.base import JobRecord
@@ -83,6 +84,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalBacke
     for one in opened.environments.list():
         opened.environments.delete(one.wanted.name)
     SupervisorLink(Paths(state)).stop()
+    remove_run_folder(Paths(state))
 
 
 def until(found: Callable[[], bool]) -> None:

@@ -211,15 +211,6 @@ class Machine:
             assert time.monotonic() < deadline, left
             time.sleep(0.02)
 
-    def remove_run_folder(self) -> None:
-        """As a supervisor does when it leaves, unless a job agent has not removed its part of it by then."""
-        deadline = time.monotonic() + PATIENCE
-        while self.paths.run.is_dir():
-            with contextlib.suppress(OSError):  # there is something in it, or the supervisor was quicker
-                self.paths.run.rmdir()
-            assert time.monotonic() < deadline, list(self.paths.run.iterdir())
-            time.sleep(0.02)
-
     def clear(self) -> None:
         """Delete every job, which ends its processes."""
         for process in self._started:
@@ -245,7 +236,7 @@ class Machine:
         finally:
             if self.paths.database.exists():
                 SupervisorLink(self.paths).stop()
-                self.remove_run_folder()
+                remove_run_folder(self.paths)
 
     def _remove(self, record: JobRecord) -> None:
         with contextlib.suppress(NotFoundError):  # its time to live was over meanwhile
@@ -253,6 +244,16 @@ class Machine:
             for _ in self.jobs.watch(record.job.key, timeout=PATIENCE):
                 pass
         self.nothing_left(record.job.uid)
+
+
+def remove_run_folder(paths: Paths) -> None:
+    """As a supervisor does when it leaves, unless a job agent has not removed its part of it by then."""
+    deadline = time.monotonic() + PATIENCE
+    while paths.run.is_dir():
+        with contextlib.suppress(OSError):  # there is something in it, or the supervisor was quicker
+            paths.run.rmdir()
+        assert time.monotonic() < deadline, list(paths.run.iterdir())
+        time.sleep(0.02)
 
 
 def mpijob(

@@ -17,7 +17,7 @@ from oarsman.job.state import Status
 from oarsman.manifest import job_from_document
 from oarsman.plan.actions import Dismantle
 
-from .machine import Machine, mpijob
+from .machine import Machine, mpijob, remove_run_folder
 
 pytestmark = pytest.mark.mpi
 LAUNCHER = ["sh", "-c", 'echo here; test -z "$EXIT" && sleep 1000; exit $EXIT']
@@ -48,4 +48,4 @@ async def _on_stage(machine: Machine, story: Callable[[Stage], Awaitable[None]])
         await stage.until(lambda seen: not seen.prepared)
         await engine.close()
         machine.nothing_left(job.uid)
-        machine.remove_run_folder()
+        remove_run_folder(machine.paths)

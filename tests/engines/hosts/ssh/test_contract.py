@@ -21,7 +21,7 @@ from oarsman.job.state import Status
 from oarsman.manifest import job_from_document
 from oarsman.plan.actions import Action, Dismantle
 
-from ..machine import mpijob
+from ..machine import mpijob, remove_run_folder
 from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
@@ -76,4 +76,4 @@ async def _on_stage(machine: SshMachine, story: Callable[[Stage], Awaitable[None
         await stage.until(lambda seen: not seen.prepared)
         await engine.close()
         machine.nothing_left(job.uid)
-        machine.remove_run_folder()
+        remove_run_folder(machine.paths)
