@@ -6,7 +6,7 @@
 # make mutation  break the core in 400 small ways and see that a test notices each; about ten minutes
 # make manifests  deploy/oarsman.yaml and what else is made from the chart and the models, anew
 # make screenshots  every page of the console, in both languages and themes, into build/screenshots
-# make pictures  the pictures of the README, into docs/pictures: the recorded terminal and the console
+# make pictures  the pictures of the documents, into docs/pictures: the recorded terminal and the console
 # make bench  measure the claims   make clean  remove what the set-up and the tools made in this folder
 # make cluster  start the Kubernetes of the tests, leave it running, say what to type next   make cluster-down  remove it
 #
@@ -70,7 +70,7 @@ pictures:
 	@$(WITH_VENV) PYTHONPATH=.:tests python scripts/pictures.py
 
 bench:
-	@scripts/setup run
+	@scripts/setup bench
 	@$(WITH_VENV) python benchmarks/all.py $(ARGS)
 
 cluster:

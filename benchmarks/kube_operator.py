@@ -1,237 +1,258 @@
 """Claim: on Kubernetes, many jobs and large ones start as fast as the API server takes their objects.
 
-Rival: the arithmetic floor of the MPI Operator's defaults, 5 requests a second with a burst of 10 and one creation per
-request: the time its objects alone must take, without a single status, event or retry.
+Rival: a program of the MPI Operator that `--rival` names, on the same API server, in turns with ours, each with its own
+CRD and, unless `--rival-defaults` is said, with its limits wide open. Without it, ours is measured alone.
 
-The API server and etcd are real. Pods only seem to run: this process says of them what kubelets would say. The operator
-is a process of its own, so the processor time and the memory are its own; requests are read from its metrics.
+The API server, etcd and the controllers are real; kwok says of pods that they run. Requests are those that the API
+server's audit log has of an operator's user, without its Lease's. `--quick` is for seeing that it works.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
-import re
-import socket
+import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-import psutil
-import yaml
-from measure import MANIFEST, ROOT, environment, most_memory, report
-
-sys.path.insert(0, str(ROOT / "tests"))
-
+import growth
+import operators
+from cluster.client import Refused
 from cluster.cluster import Cluster, start
-from cluster.pretend import SCHEDULER, Pretended, has_job_controller
+from cluster.kubectl import until
+from cluster.kwok import playing
+from judge import Judge, Stuck
+from operators import Operator
 
-from oarsman import names
-from oarsman.engines.kube import views
-from oarsman.engines.kube.client import Informer, Kube, load_access
-from oarsman.engines.kube.client.resources import MPIJOBS
+from oarsman.engines.kube.client import Kube, load_access
 
-RATE, BURST = 5, 10  # of the MPI Operator
-OTHER_OBJECTS = 4  # Service, ConfigMap, Secret and the launcher
-PATIENCE = 600.0
-
-
-# -- the operator -----------------------------------------------------------------------------------
-class Operator:
-    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
-        self._process = psutil.Process(process.pid)
-        self._port = port
-        self._before = self._numbers()
-
-    def _numbers(self) -> tuple[float, dict[str, float]]:
-        times = self._process.cpu_times()
-        return times.user + times.system, _metrics(f"http://127.0.0.1:{self._port}/metrics")
-
-    def spent(self) -> tuple[float, dict[str, float]]:
-        """Processor seconds and counts since it was ready."""
-        (cpu_before, before), (cpu, now) = self._before, self._numbers()
-        return cpu - cpu_before, {name: count - before.get(name, 0) for name, count in now.items()}
-
-    @property
-    def memory(self) -> int:
-        return most_memory(self._process)
+Figures = dict[str, float]
+Story = Callable[[Judge, int, int], Awaitable[Figures]]
 
 
-def _metrics(address: str) -> dict[str, float]:
-    """Requests by verb and resource, turns, status writes."""
-    with urllib.request.urlopen(address) as answer:
-        text = answer.read().decode()
-    found: dict[str, float] = {}
-    for name, labels, value in re.findall(r"^(\w+)(?:\{(.*)\})? ([\d.e+]+)$", text, re.MULTILINE):
-        label = dict(re.findall(r'(\w+)="(.*?)"', labels))
-        if name == "oarsman_api_requests_total":
-            name = f"{label['verb']} {label['resource']}"
-        elif name not in ("oarsman_reconcile_seconds_count", "oarsman_status_writes_total"):
-            continue
-        found[name] = found.get(name, 0) + float(value)
-    return found
+# -- what happens -------------------------------------------------------------------------------------
+async def life(judge: Judge, jobs: int, workers: int) -> Figures:
+    """From the jobs' creation to the status that says that they succeeded."""
+    began = time.monotonic()
+    created = await objects(judge, jobs, workers)
+    await judge.until_running(_names(jobs))
+    running = max(judge.running.values()) - began
+    ending = time.monotonic()
+    await judge.end()
+    return {
+        **created,
+        "all statuses say Running, s": running,
+        "all say Succeeded, after the launchers ended, s": max(judge.ended.values()) - ending,
+        "status lag, median, s": statistics.median(judge.lags),
+        "status lag, max, s": max(judge.lags),
+    }
 
 
-@contextlib.contextmanager
-def operator(cluster: Cluster, namespace: str, *command: str) -> Iterator[Operator]:
-    health, monitoring = _free_ports(2)
-    words = [
-        *(command or ("oarsman",)),
-        "operator",
-        f"--kubeconfig={cluster.kubeconfig}",
-        f"--namespace={namespace}",
-        "--no-leader-elect",
-        "--bind-address=127.0.0.1",
-        f"--health-port={health}",
-        f"--monitoring-port={monitoring}",
-        "--no-monitoring-auth",
-        "--log-level=warning",
-    ]
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(words, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
-            _until_ready(process, f"http://127.0.0.1:{health}/readyz")
-            yield Operator(process, monitoring)
-        finally:
-            process.terminate()
-            process.wait()
-            log.seek(0)
-            sys.stderr.write(log.read().decode())
+async def objects(judge: Judge, jobs: int, workers: int) -> Figures:
+    """Until the operator has made everything; alone, nobody plays kubelets."""
+    began = time.monotonic()
+    wanted = dict.fromkeys(_names(jobs), workers)
+    await asyncio.gather(judge.create(wanted), judge.until_pods(jobs * (workers + 1)))
+    return {"all pods exist, s": time.monotonic() - began}
 
 
-def _until_ready(process: subprocess.Popen[bytes], address: str) -> None:
-    deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
-        with contextlib.suppress(OSError), urllib.request.urlopen(address):
-            return
-        time.sleep(0.05)
-    raise SystemExit("the operator did not become ready")
+async def beside(judge: Judge, _: int, workers: int) -> Figures:
+    """A job of one worker, alone and while the pods of a large one are being created."""
+    alone = await _until_it_runs(judge, "job-alone")
+    before = judge.pods
+    await judge.create({"job-large": workers})
+    await judge.until_pods(before + 1)
+    small = await _until_it_runs(judge, "job-small")
+    was_created = judge.pods - before
+    await judge.until_running(["job-large"])
+    return {
+        "Running when alone, s": alone,
+        "Running when beside, s": small,
+        "difference, s": small - alone,
+        "pods that existed by then": was_created,
+    }
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [found.getsockname()[1] for found in sockets]
-    for found in sockets:
-        found.close()
-    return ports
+async def _until_it_runs(judge: Judge, name: str) -> float:
+    began = time.monotonic()
+    await judge.create({name: 1})
+    await judge.until_running([name])
+    return judge.running[name] - began
 
 
-# -- the jobs -----------------------------------------------------------------------------------------
-def manifest(name: str, workers: int) -> dict[str, Any]:
-    document: dict[str, Any] = yaml.safe_load(
-        MANIFEST.format(name=name, command='["mpirun", "true"]', workers=workers, slots=1)
-    )
-    for role in document["spec"]["mpiReplicaSpecs"].values():
-        role["template"]["spec"]["schedulerName"] = SCHEDULER
-    return document
-
-
-@dataclass
-class Watched:
-    """When the status of each job said so for the first time."""
-
-    workers: int
-    running: dict[str, float] = field(default_factory=dict)
-    succeeded: dict[str, float] = field(default_factory=dict)
-
-    def changed(self, _: views.MPIJobView | None, new: views.MPIJobView | None) -> None:
-        status = (new.status or {}) if new is not None else {}
-        for said in status.get("conditions", ()):
-            if said["status"] == "True" and new is not None:
-                if said["type"] == names.RUNNING and self._all_ready(status):
-                    self.running.setdefault(new.metadata.name, time.monotonic())
-                if said["type"] == names.SUCCEEDED:
-                    self.succeeded.setdefault(new.metadata.name, time.monotonic())
-
-    def _all_ready(self, status: dict[str, Any]) -> bool:
-        return bool(status["replicaStatuses"]["Worker"].get("ready", 0) == self.workers)
+def _names(jobs: int) -> list[str]:
+    return [f"job-{number}" for number in range(jobs)]
 
 
 @dataclass(frozen=True)
-class Result:
-    jobs: int
-    workers: int
-    objects: float  # seconds until the last one was there
-    running: float  # seconds until every status was right
-    lags: list[float]  # of each job, from the watch telling of the last change of a pod to a status that says so
-    cpu: float
-    memory: int
-    counts: dict[str, float]
-
-    @property
-    def floor(self) -> float:
-        return (self.jobs * (self.workers + OTHER_OBJECTS) - BURST) / RATE
+class Scenario:
+    story: Story
+    sizes: Sequence[tuple[int, int]]  # jobs, and workers of each
+    quick: Sequence[tuple[int, int]]
+    rounds: int = 1
+    title: str = "{jobs:,} jobs of {workers:,} workers"
 
 
-async def measure(cluster: Cluster, jobs: int, workers: int, *command: str) -> Result:
-    with cluster.fresh_namespace() as namespace, operator(cluster, namespace, *command) as ours:
-        access = load_access(kubeconfig=cluster.kubeconfig)
-        real = has_job_controller(cluster)
-        async with Kube(access) as kube, Pretended(kube, namespace, workers=workers, job_controller=real) as pods:
-            watched = Watched(workers)
-            statuses = Informer(kube, MPIJOBS, views.MPIJobView, namespaces=[namespace], changed=watched.changed)
-            following = asyncio.create_task(statuses.run())
-            await statuses.synced.wait()
-            all_names = [f"job-{number}" for number in range(jobs)]
-            began = time.monotonic()
-            creating = [asyncio.create_task(kube.create(MPIJOBS, manifest(n, workers), namespace)) for n in all_names]
-            await _until(lambda: len(pods.jobs.all()) >= jobs and len(pods.pods.all()) >= jobs * (workers + 1))
-            objects = time.monotonic() - began
-            await asyncio.gather(*creating)
-            await _until(lambda: len(watched.running) >= jobs)
-            lags = [max(watched.running[name] - pods.seen[name], 0) for name in all_names]
-            await asyncio.gather(*(pods.end(name) for name in all_names))
-            await _until(lambda: len(watched.succeeded) >= jobs)
-            lags += [max(watched.succeeded[name] - pods.seen[name], 0) for name in all_names]
-            cpu, counts = ours.spent()
-            memory = ours.memory
-            following.cancel()
-    running = max(watched.running.values()) - began
-    return Result(jobs, workers, objects, running, lags, cpu, memory, counts)
+ONE = "one job of {workers:,} workers"
+SCENARIOS = {
+    "jobs": Scenario(life, [(200, 4)], [(3, 2)], rounds=3),
+    "large": Scenario(life, [(1, 1000)], [(1, 5)], rounds=3, title=ONE),
+    "objects": Scenario(
+        objects, [(200, 4), (1, 1000)], [(3, 2)], rounds=3, title="{jobs:,} x {workers:,}, objects only"
+    ),
+    "many": Scenario(life, [(jobs, 10) for jobs in (100, 300, 1000, 3000, 10_000)], [(1, 2), (3, 2)]),
+    "huge": Scenario(life, [(1, 20_000)], [(1, 10)], title=ONE),
+    "beside": Scenario(beside, [(1, 5000)], [(1, 20)], title="a job of one worker beside one of {workers:,}"),
+}
+USUAL = ("jobs", "large")
 
 
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():  # noqa: ASYNC110  # what is waited for happens in other processes
-            await asyncio.sleep(0.02)
+# -- measuring ----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Round:
+    figures: Figures
+    requests: Counter[str]
 
 
-def show(result: Result) -> None:
-    requests = {name: count for name, count in result.counts.items() if " " in name and count}
-    most = sorted(requests.items(), key=lambda pair: -pair[1])
-    per_job = ", ".join(f"{name} {count / result.jobs:.4g}" for name, count in most)
-    plural = "s" if result.jobs > 1 else ""
-    report(
-        f"{result.jobs} job{plural} with {result.workers} workers, from creation to the status that says they run",
-        f"all objects after {result.objects:.2f} s, all statuses right after {result.running:.2f} s",
-        f"the MPI Operator's {RATE} requests per second, objects alone: {result.floor:.0f} s",
-        result.running / result.floor,
-        f"requests per job, to its end: {sum(requests.values()) / result.jobs:.1f} ({per_job})",
-        f"turns per job: {result.counts['oarsman_reconcile_seconds_count'] / result.jobs:.1f}, "
-        f"status writes per job: {result.counts['oarsman_status_writes_total'] / result.jobs:.1f}",
-        f"status lag: {statistics.median(result.lags) * 1e3:.0f} ms median, {max(result.lags) * 1e3:.0f} ms at most",
-        f"operator: {result.cpu:.2f} s of processor time, {result.memory / 2**20:.0f} MiB at most",
+def measure(cluster: Cluster, operator: Operator, scenario: Scenario, jobs: int, workers: int) -> Round:
+    audit = cluster.control_plane.audit
+    with cluster.fresh_namespace() as namespace:
+        try:
+            with operators.running(operator, cluster, namespace) as process:
+                since = audit.now()
+                figures = asyncio.run(_judged(cluster, namespace, scenario.story, jobs, workers))
+                cpu, memory = process.cpu, process.memory
+                asked = audit.asked(operator.user, since)
+        finally:
+            _clear(cluster, namespace)
+    requests = Counter({what: count for what, count in asked.items() if not what.endswith(" leases")})
+    figures |= {"CPU time, s": cpu, "memory, max, MiB": memory / 2**20}
+    if scenario.story is not beside:
+        figures |= {"CPU time per job, ms": cpu / jobs * 1e3, "requests per job": requests.total() / jobs}
+    return Round(figures, requests)
+
+
+async def _judged(cluster: Cluster, namespace: str, story: Story, jobs: int, workers: int) -> Figures:
+    access = load_access(kubeconfig=cluster.kubeconfig)
+    async with Kube(access) as kube, Judge(kube, namespace, kubelets=story is not objects) as judge:
+        return await story(judge, jobs, workers)
+
+
+def _clear(cluster: Cluster, namespace: str) -> None:
+    """What is left would take the processors from who comes next. One request is too short for 100,000 pods."""
+    kinds = ("/apis/kubeflow.org/v2beta1/{}/mpijobs", "/apis/batch/v1/{}/jobs", "/api/v1/{}/pods")
+    paths = [path.format(f"namespaces/{namespace}") for path in kinds]
+
+    def gone() -> bool:
+        with contextlib.suppress(OSError, Refused):
+            for path in paths:
+                cluster.client.ask("DELETE", f"{path}?gracePeriodSeconds=0&propagationPolicy=Background")
+            return not cluster.client.get(f"{paths[-1]}?limit=1")["items"]
+        return False
+
+    until(gone, "the pods are gone", patience=3600)
+
+
+# -- telling ------------------------------------------------------------------------------------------
+def show(title: str, rounds: Mapping[str, Sequence[Round]], medians: Mapping[str, Figures]) -> None:
+    """A table: of each figure the median, and in brackets every round's."""
+    print(f"| {title} | {' | '.join(rounds)} | ratio |\n|---|{'---|' * (len(rounds) + 1)}")
+    for label in next(iter(medians.values())):
+        middle = [found[label] for found in medians.values()]
+        cells = [_shown(value) + _each(label, those) for value, those in zip(middle, rounds.values(), strict=True)]
+        ratio = f"{middle[0] / middle[1]:.2f}" if middle[1:] and middle[1] > 0 else ""
+        print(f"| {label} | {' | '.join(cells)} | {ratio} |")
+    for name, those in rounds.items():
+        asked = ", ".join(f"{count} {what}" for what, count in those[-1].requests.most_common())
+        print(f"  note   {name} asked for: {asked}")
+    sys.stdout.flush()
+
+
+def _medians(rounds: Sequence[Round]) -> Figures:
+    return {label: statistics.median(each.figures[label] for each in rounds) for label in rounds[0].figures}
+
+
+def _each(label: str, rounds: Sequence[Round]) -> str:
+    return f" ({', '.join(_shown(each.figures[label]) for each in rounds)})" if rounds[1:] else ""
+
+
+def _shown(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def run(
+    cluster: Cluster, compared: Sequence[Operator], scenario: Scenario, times: int, *, quick: bool
+) -> growth.Growth:
+    """Prints it size by size; the medians of each."""
+    grown: growth.Growth = {}
+    for jobs, workers in scenario.quick if quick else scenario.sizes:
+        title = scenario.title.format(jobs=jobs, workers=workers)
+        rounds: dict[str, list[Round]] = {}
+        for operator in [*compared] * times:
+            operators.exchange_crd(cluster, operator)
+            try:
+                measured = measure(cluster, operator, scenario, jobs, workers)
+            except Stuck as why:
+                print(f"  note   {title}: {operator.name} does not get there: {why}", flush=True)
+            else:
+                rounds.setdefault(operator.name, []).append(measured)
+        medians = {name: _medians(those) for name, those in rounds.items()}
+        if medians:
+            show(title, rounds, medians)
+        for name, found in medians.items():
+            grown.setdefault(name, []).append((jobs, found))
+    return grown
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(SCENARIOS)}; {', '.join(USUAL)}"
     )
+    parser.add_argument("--rival", metavar="PROGRAM", help="an mpi-operator of the MPI Operator; it takes port 8080")
+    parser.add_argument("--rival-crd", metavar="FILE", type=Path, help="the definition of MPIJobs that goes with it")
+    parser.add_argument("--rival-defaults", action="store_true", help="with its own limits of requests")
+    parser.add_argument("--rounds", type=int, help="how often each is measured")
+    parser.add_argument("--plot", metavar="FILE", type=Path, help="an SVG of the growth that `many` shows")
+    parser.add_argument("--quick", action="store_true", help="the smallest sizes, once")
+    asked = parser.parse_args()
+    if unknown := set(asked.scenarios) - SCENARIOS.keys():
+        parser.error(f"no such scenario: {', '.join(unknown)}")
+    if bool(asked.rival) != bool(asked.rival_crd):
+        parser.error("--rival and --rival-crd go together")
+    return asked
 
 
 def main() -> None:
+    asked = _asked()
+    compared = [operators.ours()]
+    if asked.rival:
+        compared.append(
+            operators.rival(asked.rival, asked.rival_crd, *([] if asked.rival_defaults else operators.WIDE_OPEN))
+        )
+    os.environ.setdefault("GOGC", "100")  # the API server of 100,000 pods would not fit with what tests use
     try:
-        cluster = start("bench", pods=False)
+        cluster = start("bench", pods=False, audited=True)
     except RuntimeError as error:
         sys.exit(f"kube_operator: {error}")
     try:
-        cluster.kubectl("apply", "-f", str(ROOT / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"))
-        cluster.kubectl("wait", "--for=condition=established", "crd/mpijobs.kubeflow.org")
-        for jobs, workers in ((200, 4), (1, 1000)):
-            show(asyncio.run(measure(cluster, jobs, workers)))
+        with playing(cluster):
+            for name in asked.scenarios or USUAL:
+                scenario = SCENARIOS[name]
+                rounds = 1 if asked.quick else asked.rounds or scenario.rounds
+                grown = run(cluster, compared, scenario, rounds, quick=asked.quick)
+                if name == "many" and asked.plot and grown:
+                    asked.plot.write_text(growth.svg(grown))
     finally:
         cluster.stop()
+    if not asked.rival:
+        print("no rival was measured: name a program of the MPI Operator with --rival and its CRD with --rival-crd")
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ HEAD = """\
 #   kubectl apply -f oarsman.yaml
 #
 # Made by `make manifests`, which lets Helm render the chart in deploy/chart/oarsman with its default values. Do not
-# edit it: for anything but the defaults, use the chart. Kubernetes 1.16 to 1.18 do not know the field seccompProfile;
-# there, add --validate=false, or let Helm install the chart, which leaves the field out for them.
+# edit it: for anything but the defaults, use the chart. Kubernetes before 1.30 does not know all words of the
+# definition: there, add --validate=false, or let Helm install the chart.
 """
 
 

@@ -1,7 +1,7 @@
-"""The pictures of the README: `make pictures`, then look at them before they are committed.
+"""The pictures of the documents: `make pictures`, then look at them before they are committed.
 
-docs/pictures/terminal.svg is recorded from real runs on this machine; console*.png is the real console in Chromium.
-docs/pictures/places.svg is drawn by hand.
+docs/pictures/terminal.svg is recorded from real runs on this machine; console*.png and create-*.webp are the real
+console in Chromium. docs/pictures/places.svg is drawn by hand.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 
 import pyte
 
+from scripts.steps import PROGRAM, steps
 from tests.browser.chromium import chromium
 from tests.browser.screenshots import pictures, some_jobs
 from tests.console.api.running import served
@@ -41,9 +42,16 @@ _READ = 2.5  # seconds to read what a command said
 _FRAME = 0.08  # what changes faster is one frame
 _WIDTH, _HEIGHT, _MARGIN = 8.43, 19, 18
 _COLOURS = {
-    "default": "#d6dbe1", "black": "#5c6773", "red": "#ff7b72", "green": "#7ee787", "brown": "#e3b341",
-    "blue": "#79c0ff", "magenta": "#d2a8ff", "cyan": "#76e3ea", "white": "#ffffff",
-}  # fmt: skip
+    "default": "#d6dbe1",
+    "black": "#5c6773",
+    "red": "#ff7b72",
+    "green": "#7ee787",
+    "brown": "#e3b341",
+    "blue": "#79c0ff",
+    "magenta": "#d2a8ff",
+    "cyan": "#76e3ea",
+    "white": "#ffffff",
+}
 
 
 @dataclass(frozen=True)
@@ -174,11 +182,16 @@ def console() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         served(Path(folder) / "state") as server,
-        some_jobs(server, Path(folder)),
         chromium() as browser,
     ):
-        for language, name in (("en", "console.png"), ("zh", "console.zh-CN.png")):
-            pictures(browser, server, (language, "light", "desk"), {PAGE: OUT / name})
+        program = Path(folder, PROGRAM)
+        program.parent.mkdir(parents=True)
+        shutil.copy(ROOT / PROGRAM, program)
+        for language in ("en", "zh"):
+            steps(browser, server, language, OUT)
+        with some_jobs(server, Path(folder)):
+            for language, name in (("en", "console.png"), ("zh", "console.zh-CN.png")):
+                pictures(browser, server, (language, "light", "desk"), {PAGE: OUT / name})
 
 
 def main() -> int:

@@ -91,6 +91,6 @@ def api_namespace(api: Cluster) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def served(api: Cluster) -> Cluster:
     """The same, knowing MPIJobs."""
-    api.kubectl("apply", "-f", str(CRD))
+    api.apply_file(CRD)
     api.kubectl("wait", "--for=condition=Established", "--timeout=180s", "-f", str(CRD))
     return api

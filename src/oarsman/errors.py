@@ -63,6 +63,7 @@ class Problem:
     snippet: str = ""  # the source line
 
     stray: bool = False  # whether the field is there but should not be
+    warning: bool = False  # the manifest is valid all the same
 
     @property
     def meant(self) -> str | None:

@@ -6,6 +6,7 @@ sentence of meaning, or it does not exist.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from oarsman.text.catalogue import N_
@@ -14,6 +15,8 @@ from oarsman.text.catalogue import N_
 GROUP: Final = "kubeflow.org"
 KIND: Final = "MPIJob"
 PLURAL: Final = "mpijobs"
+WRITTEN_AS: Final = "writtenAs"  # in spec, where the server notes it, and in status: the version of the author
+VALID_SPEC: Final = "validSpec"  # in status: what is carried out while the spec is not valid
 SHORT_NAMES: Final = ("mj", "mpij")
 DEFAULT_NAMESPACE: Final = "default"
 _TIMES = frozenset({"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"})
@@ -88,10 +91,16 @@ ANNOTATION_GANG: Final = "oarsman.dev/gang-scheduler"
 # On the lease of an operator: the namespaces whose jobs it looks after; empty: all.
 ANNOTATION_WATCHES: Final = "oarsman.dev/watches"
 
+# -- Volumes that pods on Kubernetes get: hosts and scripts, keys. A template may mount them without naming them.
+VOLUME_CONFIG: Final = "mpi-job-config"
+VOLUME_SSH_AUTH: Final = "ssh-auth"
+
 # -- Labels of what a job consists of on Kubernetes --------------------------------------------------
 LABEL_OPERATOR: Final = "training.kubeflow.org/operator-name"
 LABEL_JOB: Final = "training.kubeflow.org/job-name"
-LABEL_ROLE: Final = "training.kubeflow.org/job-role"  # launcher or worker
+LABEL_ROLE: Final = "training.kubeflow.org/job-role"  # launcher or worker; a launcher of v1 is the master
+ROLE_LAUNCHER: Final = "launcher"
+ROLE_MASTER: Final = "master"
 LABEL_INDEX: Final = "training.kubeflow.org/replica-index"
 
 # -- Variables set for the user's processes ---------------------------------------------------------
@@ -119,6 +128,8 @@ SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 QUEUED: Final = "Queued"  # waiting for room; not an upstream condition
 OUTDATED: Final = "EditsPending"  # an edit does not reach members that exist; not an upstream condition
+
+CONDITIONS: Final = frozenset({CREATED, RUNNING, RESTARTING, SUSPENDED, SUCCEEDED, FAILED, QUEUED, OUTDATED})
 
 # -- Steps of a job's life, in the timeline of its status -----------------------------------------------
 STEP_SUBMITTED: Final = "submitted"
@@ -157,10 +168,18 @@ REASON_TROUBLE: Final = N_("Trouble")  # an action failed and is tried again
 REASON_SCALED: Final = N_("MPIJobScaled")
 REASON_TTL: Final = N_("TTLExpired")
 REASON_REMARK: Final = N_("Remark")
+REASON_UNKNOWN: Final = N_("UnknownField")  # of a pod template; whoever makes the pod judges it
 REASON_REWRITTEN: Final = N_("LaunchLineRewritten")
 REASON_WORKER_REPLACED: Final = N_("WorkerReplaced")
 REASON_OUTDATED: Final = N_("EditWithoutEffect")
+REASON_EXCEPTION: Final = N_("RankRaisedException")  # and it has not ended
 REASON_UNVERIFIED: Final = N_("PlacementNotVerified")  # no rank said where it ran
+
+
+def role_of(labels: Mapping[str, str]) -> str:
+    """What a pod with these labels is: launcher, worker, or, empty, neither."""
+    role = labels.get(LABEL_ROLE, "")
+    return ROLE_LAUNCHER if role == ROLE_MASTER else role
 
 
 def launcher_name(job: str) -> str:

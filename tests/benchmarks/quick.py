@@ -11,9 +11,9 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 _TO_CLEAR_AWAY = 60  # seconds
 
 
-def quick(name: str, *, timeout: float) -> str:
+def quick(name: str, *words: str, timeout: float) -> str:
     """What it printed."""
-    command = [sys.executable, str(BENCHMARKS / name), "--quick"]
+    command = [sys.executable, str(BENCHMARKS / name), "--quick", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             printed, _ = process.communicate(timeout=timeout)

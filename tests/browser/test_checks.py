@@ -54,6 +54,13 @@ def test_the_hosts_are_checked_with_findings_as_they_come_and_what_to_do(server:
         ]
 
 
+def test_the_page_is_whole_when_it_comes_whatever_happens_to_its_connection(server: Served) -> None:
+    names = ("doctor", "hosts check", "hosts trust")
+    with server.client() as client:
+        pages = [client.get("/checks").text for _ in range(5)]
+    assert [name for page in pages for name in names if f'aria-label":"{name}"' not in page] == []
+
+
 def test_trust_is_shown_before_it_is_set_up_and_undone(shared_rack: Rack, server: Served, opened: Opened) -> None:
     first, *_ = shared_rack
     before = ssh_files(shared_rack)

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from oarsman.manifest import documents
 from tests.console.api.running import ROOT, Served
 
-from .conftest import Opened, make_account
+from .conftest import Opened, make_account, oarsman
 
 pytestmark = pytest.mark.mpi
 SCRIPT = "scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py"
@@ -84,6 +84,36 @@ def test_the_form_follows_the_text_and_the_text_the_form(opened: Opened) -> None
     expect(page.get_by_text("3 workers × 2 slots = 6 slots").first).to_be_visible()
 
 
+def test_what_never_fits_and_what_is_warned_of_stands_at_its_field(server: Served, opened: Opened) -> None:
+    oarsman(server, "submit", "-n", "1", "--cpus", "50m", "--name", "my-job", "--", "true")
+    page = opened("/create")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("my-job-2")  # one that nobody has, and no mistake
+    step(page, "Resources")
+    cpu = page.locator(".asks-for-worker_cpu")
+    cpu.get_by_role("textbox").fill("4000")
+    expect(cpu).to_contain_text("asks for 8000 CPUs")
+    expect(cpu).to_have_class(re.compile("q-field--error"))
+    cpu.get_by_role("textbox").fill("50m")
+    expect(cpu).to_contain_text("such as 2 or 500m")
+    step(page, "Run")
+    image = page.locator(".asks-for-image")
+    image.get_by_role("textbox").fill("horovod")
+    expect(image).to_contain_text("image horovod is not pulled")
+    image.get_by_role("textbox").fill("")
+    expect(image).to_contain_text("used on Kubernetes")
+
+
+def test_a_command_that_would_run_once_is_warned_of(opened: Opened) -> None:
+    page = opened("/create?template=hello")
+    step(page, "Run")
+    command = page.get_by_label("Launch command")
+    said = page.get_by_role("status").get_by_text("so it runs once, on the launcher")
+    command.fill("python train.py")
+    expect(said).to_be_visible()
+    command.fill("mpirun -n 4 python train.py")
+    expect(said).to_have_count(0)
+
+
 def test_a_mistake_is_marked_at_its_line_and_nothing_can_be_submitted(opened: Opened) -> None:
     page = opened("/create?template=hello")
     expect(page.get_by_text("can start now")).to_be_visible()
@@ -108,7 +138,7 @@ def test_what_cannot_be_said_is_marked_and_stands_in_the_way(opened: Opened) -> 
     page.get_by_label("Folder on this machine").fill("/no/such/folder")
     expect(page.get_by_text("is not a folder of this machine").first).to_be_visible()
     step(page, "Review")
-    expect(page.get_by_text("Mend first what is marked: Launch command")).to_be_visible()
+    expect(page.get_by_text("Correct these fields first: Launch command")).to_be_visible()
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
     step(page, "Run")
     page.get_by_label("Launch command").fill("mpirun -n 2 hostname -f")

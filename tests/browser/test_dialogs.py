@@ -32,6 +32,21 @@ def test_the_keyboard_begins_in_the_first_field_and_returns_to_what_opened_the_d
     expect(page.get_by_role("dialog").get_by_role("button", name="Run again")).to_be_focused()
 
 
+def test_the_keyboard_stays_at_the_buttons_when_what_it_did_draws_others(server: Served, opened: Opened) -> None:
+    oarsman(server, "submit", "-n", "1", "--cpus", "50m", "--name", "halted", "--", "sleep", "600")
+    page = opened("/jobs/default/halted")
+    for pressed, next_one in (("Suspend", "Resume"), ("Resume", "Suspend")):
+        page.get_by_role("button", name=pressed, exact=True).press("Enter")
+        if pressed == "Suspend":
+            page.get_by_role("dialog").get_by_role("button", name=pressed).press("Enter")
+        expect(page.get_by_role("button", name=next_one, exact=True)).to_be_focused()
+    page.get_by_role("button", name="Stop", exact=True).press("Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Stop").press("Enter")
+    expect(page.get_by_role("button", name="Run again")).to_be_visible()
+    expect(page.get_by_role("button", name="Delete")).not_to_be_focused()
+    assert page.evaluate("document.activeElement.closest('.oarsman-actions') !== null")
+
+
 def test_enter_does_what_the_dialog_is_for(server: Served, opened: Opened, job: str) -> None:
     page = opened(job)
     page.get_by_role("button", name="Clone").click()

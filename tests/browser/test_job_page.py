@@ -191,6 +191,10 @@ def test_a_job_that_is_run_again_keeps_its_earlier_run_and_shows_it(
     page.get_by_role("tab", name="Events").click()
     expect(page.get_by_role("row").filter(has_text="Failed").first).to_be_visible()
     expect(page).to_have_url(re.compile(r"\?run=1&tab=Events$"))
+    page.get_by_role("link", name="Clone").click()
+    expect(page).to_have_url(f"{server.address}/create?from=default/twice&run=1")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("twice-2")
+    page.go_back()
     page.get_by_role("link", name="To the newest run").click()
     expect(page.get_by_role("log")).to_contain_text("said later")
 

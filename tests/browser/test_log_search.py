@@ -81,6 +81,24 @@ def test_nothing_matches_is_not_nothing_was_written(server: Served, opened: Open
     expect(log(page)).to_have_text("Nothing was written.")
 
 
+def test_a_log_that_is_empty_says_whether_something_can_still_come_and_is_not_read_again_for_it(
+    server: Served, opened: Opened, tmp_path: Path
+) -> None:
+    waits = f"until test -e {tmp_path}/go; do sleep 0.1; done"
+    oarsman(server, "submit", "-n", "1", "--cpus", "50m", "--name", "mute", "--", "sh", "-c", waits)
+    page = opened("/jobs/default/mute?tab=Logs")
+    log = page.get_by_role("log")
+    expect(log).to_contain_text("Nothing was written yet.")
+    expect(page.locator(".oarsman-state").filter(has_text="Running").first).to_be_visible()
+    read: list[str] = []
+    page.on("request", lambda request: read.append(request.url) if "/log?" in request.url else None)
+    page.get_by_role("checkbox", name="Wrap").click()
+    expect(page.locator(".oarsman-log")).to_have_class(re.compile("is-unwrapped"))
+    (tmp_path / "go").touch()
+    expect(log).to_contain_text("Nothing was written.")
+    assert read == []
+
+
 def test_more_than_a_thousand_matches_are_counted_as_more(opened: Opened, wordy: None) -> None:
     page = opened(f"{JOB}?tab=Logs&search=step")
     expect(count(page)).to_have_text("1 of 1,000+")

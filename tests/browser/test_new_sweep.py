@@ -16,7 +16,14 @@ pytestmark = pytest.mark.mpi
 def test_a_sweep_is_made_looked_at_and_begun(server: Served, opened: Opened) -> None:
     page = opened("/sweeps")
     page.get_by_role("link", name="New sweep").click()
-    page.get_by_label("Name", exact=True).fill("by-form")
+    expect(page.get_by_role("navigation", name="Pages").locator("[aria-current=page]")).to_contain_text("Sweeps")
+    name = page.get_by_label("Name", exact=True)
+    values(page, 0, "lr", "0.1, ")
+    expect(page.get_by_role("button", name="Begin")).to_be_disabled()
+    expect(page.locator(".q-field--error").filter(has=name)).to_have_count(0)  # nobody has come to it yet
+    name.fill("B")
+    expect(page.locator(".q-field--error").filter(has=name)).to_have_count(1)
+    name.fill("by-form")
     values(page, 0, "lr", "0.1, 0.2")
     page.get_by_role("button", name="Another parameter").click()
     values(page, 1, "seed", "1..3")

@@ -49,7 +49,26 @@ def test_problems_as_data(jobs: FakeJobs) -> None:
     assert (problem["line"], problem["column"]) == (5, 3)
     assert "slotsPerWorker" in problem["hint"]
     good = json.loads(oarsman(jobs, "validate", "-o", "json", "-", stdin=MANIFEST).stdout)
-    assert good == {"valid": True, "files": [{"source": "<stdin>", "jobs": ["default/pi"], "problems": []}]}
+    assert good == {
+        "valid": True,
+        "files": [{"source": "<stdin>", "jobs": ["default/pi"], "warnings": [], "problems": []}],
+    }
+
+
+def test_a_field_that_is_not_known_is_a_warning_and_an_error_with_strict(jobs: FakeJobs) -> None:
+    text = MANIFEST.replace("{spec: {", "{spec: {hostNetwrok: true, ", 1)
+    loose = oarsman(jobs, "validate", "-", stdin=text)
+    assert loose.exit_code == 0
+    assert "warning: spec.mpiReplicaSpecs.Launcher.template.spec.hostNetwrok" in loose.stdout
+    assert "did you mean 'hostNetwork'?" in loose.stdout
+    assert "<stdin>: valid (pi)" in loose.stdout
+    strict = oarsman(jobs, "validate", "--strict", "-", stdin=text)
+    assert strict.exit_code == 2
+    assert "error: spec.mpiReplicaSpecs.Launcher.template.spec.hostNetwrok" in strict.stdout
+    assert "problems: 1" in strict.stdout
+    submitted = oarsman(jobs, "submit", "-", stdin=text)
+    assert submitted.exit_code == 0
+    assert "warning: " in submitted.stderr
 
 
 ODD = [
@@ -91,7 +110,7 @@ def _is_fine(jobs: FakeJobs, raw: bytes) -> None:
     for form in ([], ["-o", "json"], ["-o", "yaml"]):
         result = oarsman(jobs, "validate", "-", *form, stdin=raw)
         assert result.exit_code in (0, 2), result.output
-        assert "Traceback" not in result.output
+        assert "Traceback (most recent call" not in result.output
         assert "fault in oarsman" not in result.output
         assert "\x1b" not in result.stdout
 
@@ -138,6 +157,16 @@ def test_convert_writes_the_other_version_and_names_what_is_lost(jobs: FakeJobs,
     lossy = oarsman(jobs, "convert", "-", "--to", "v1", stdin=mpich)
     assert "not kept: " in lossy.stderr
     assert lossy.exit_code == 0
+
+
+def test_a_manifest_of_an_old_version_is_submitted_with_a_warning_and_converted(jobs: FakeJobs) -> None:
+    old = "# a guide's\n" + MANIFEST.replace("v2beta1", "v1alpha2")
+    submitted = oarsman(jobs, "submit", "-", stdin=old)
+    assert submitted.exit_code == 0
+    assert "warning: apiVersion: an old version; it is read as kubeflow.org/v2beta1" in submitted.stderr
+    converted = oarsman(jobs, "convert", "-", stdin=old)
+    assert converted.exit_code == 0
+    assert converted.stdout == old.replace("v1alpha2", "v2beta1")
 
 
 def test_convert_of_a_bad_manifest_shows_its_problems(jobs: FakeJobs) -> None:
@@ -214,6 +243,22 @@ def test_a_plan_is_all_chinese_for_chinese_readers(
     assert json.loads(oarsman(jobs, "plan", manifest, "-o", "json").stdout)["objects"][0] == "host pi-worker-0"
 
 
+def test_a_command_that_starts_no_mpi_is_warned_of_before_it_runs(
+    jobs: FakeJobs, manifest: str, tmp_path: Path, stand_in: Callable[..., None]
+) -> None:
+    stand_in("oarsman.backends.local.capacity", preview=lambda job, environment, folder, **_: PREVIEW)
+    once = tmp_path / "once.yaml"
+    once.write_text(MANIFEST.replace('[mpirun, -np, "4", ./pi]', "[python, train.py]"))
+    for verb in ("validate", "plan", "submit"):
+        assert "so it runs once, on the launcher" in oarsman(jobs, verb, str(once)).output
+        jobs.records.clear()
+        assert "it runs once" not in oarsman(jobs, verb, manifest).output
+    assert "it runs once" not in oarsman(jobs, "submit", "-n", "4", "--", "./solver").output
+    (told,) = json.loads(oarsman(jobs, "plan", str(once), "-o", "json").stdout)["warnings"]
+    (file,) = json.loads(oarsman(jobs, "validate", str(once), "-o", "json").stdout)["files"]
+    assert file["warnings"] == [told]
+
+
 def test_a_plan_of_a_command_can_be_kept_as_a_manifest(jobs: FakeJobs) -> None:
     text = oarsman(jobs, "plan", "-n", "4", "--name", "kept", "-o", "manifest", "--", "./solver", "-x").stdout
     (job,) = manifests.load(text, "made.yaml")
@@ -241,6 +286,17 @@ def test_the_doctor_fails_only_where_nothing_can_run(
     assert result.stdout.splitlines()[-1] == last
     assert all(f.advice in result.stdout for f in findings if f.advice)
     assert [f["level"] for f in json.loads(oarsman(jobs, "doctor", "-o", "json").stdout)] == [f.level for f in findings]
+
+
+def test_the_doctor_speaks_chinese_throughout(
+    jobs: FakeJobs, stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [DoctorFinding(subject=Text("host names"), level="warn", message=Text("not installed"))]
+    stand_in("oarsman.backends.local.doctor", examine=lambda: found)
+    monkeypatch.setattr(t, "language", "zh")
+    said = oarsman(jobs, "doctor").stdout
+    assert said.splitlines()[1].split() == ["警告", "主机名", "未安装"]
+    assert json.loads(oarsman(jobs, "doctor", "-o", "json").stdout)[0]["subject"] == "host names"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

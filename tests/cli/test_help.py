@@ -89,7 +89,7 @@ def test_results_and_errors_are_chinese_for_chinese_readers(jobs: FakeJobs, monk
     monkeypatch.setattr(t, "language", "zh")
     jobs.add("pi")
     lines = oarsman(jobs, "list").stdout.splitlines()
-    assert lines[0].split() == ["名称", "状态", "WORKER", "时间", "用时", "原因"]
+    assert lines[0].split() == ["名称", "状态", "WORKER", "时间", "用时", "消息"]
     assert width(lines[0].partition("状态")[0]) == lines[1].index("Running")
     assert oarsman(jobs, "stop", "pi").stdout == "正在停止 pi\n"
     assert oarsman(jobs, "get", "pii").stderr.endswith("提示：是不是想写 pi？\n")
@@ -111,7 +111,8 @@ WRONG = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: x}\nsp
 def test_help_pages_are_chinese_for_chinese_readers() -> None:
     page = python("-m", "oarsman.cli", "run", "--help", LANG="zh_CN.UTF-8").stdout
     assert "在前台运行一个作业" in page
-    assert "选项:" in page
+    assert "\n选项：\n" in page
+    assert "[OPTIONS]" not in page
     assert all(width(line) <= 80 for line in page.splitlines())
 
 

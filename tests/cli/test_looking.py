@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import click
 import pytest
 import yaml
 
 from oarsman import names
 from oarsman.backends.base import EventRecord, LogQuery
+from oarsman.cli import render
+from oarsman.cli.text import t, width
 from oarsman.engines.contract import HostUsage
 from oarsman.job.state import QueuePlace, ReplicaCount, Status
 from oarsman.manifest import job_from_document
+from oarsman.service import views
+from oarsman.text.sentence import Text
 
-from .fakes import FAILED, MANIFEST, NOW, RUNNING, SUCCEEDED, FakeJobs, a_line, a_status, at, oarsman
+from .fakes import CAUSE, FAILED, MANIFEST, NOW, RUNNING, SUCCEEDED, FakeJobs, a_line, a_status, at, oarsman
+from .test_failures import Terminal
 
 QUEUED = a_status(names.QUEUED, attempts=0, queue=QueuePlace(position=2, reason="4 CPUs"), start_time=None)
 
@@ -25,11 +32,44 @@ def test_a_list_has_a_line_per_job(jobs: FakeJobs) -> None:
     jobs.add("pi", a_status(names.RUNNING, worker=ReplicaCount(ready=1)))
     jobs.add("tau", FAILED, namespace="other")
     lines = oarsman(jobs, "list").stdout.splitlines()
-    assert lines[0].split() == ["NAME", "STATE", "WORKERS", "AGE", "DURATION", "REASON"]
-    assert sorted(line.split() for line in lines[1:]) == [
-        ["other/tau", "Failed", "2", "5m", "3.5s", "MPIJobFailed"],
-        ["pi", "Running", "1/2", "5m", "4m59s", "MPIJobRunning"],
+    assert lines[0].split() == ["NAME", "STATE", "WORKERS", "AGE", "DURATION", "MESSAGE"]
+    assert sorted(line.split(maxsplit=5) for line in lines[1:]) == [
+        ["other/tau", "Failed", "2", "5m", "3.5s", "rank 1 on pi-worker-0 exited with code 3"],
+        ["pi", "Running", "1/2", "5m", "4m59s", "-"],
     ]
+
+
+def test_a_list_says_what_a_job_waits_for(jobs: FakeJobs) -> None:
+    jobs.add("pi", QUEUED)
+    assert "number 2 in the queue: 4 CPUs" in oarsman(jobs, "list").stdout
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_on_a_terminal_the_message_is_cut_to_its_width(
+    jobs: FakeJobs, language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.add("tau", FAILED)
+    jobs.add("pi", QUEUED)
+    rows = [views.summary(record) for record in jobs.records.values()]
+    monkeypatch.setattr(t, "language", language)
+    monkeypatch.setenv("COLUMNS", "70")
+    seen = Terminal()
+    monkeypatch.setattr(sys, "stdout", seen)
+    render.job_table(rows, NOW)
+    cut = seen.getvalue().splitlines()
+    render.job_table(rows, NOW, wide=True)
+    assert len(cut) == 3
+    assert all(width(click.unstyle(line)) <= 70 for line in cut)
+    assert cut[1].endswith("…")
+    assert t.of(rows[0].cause or "none") in seen.getvalue()
+
+
+def test_a_run_after_the_first_shows_its_number(jobs: FakeJobs) -> None:
+    jobs.add("pi")
+    assert "RUN" not in oarsman(jobs, "list").stdout.split()
+    jobs.add("tau", run=3)
+    lines = [line.split() for line in oarsman(jobs, "list").stdout.splitlines()]
+    assert [line[5] for line in lines] == ["RUN", "1", "3"]
 
 
 def test_columns_line_up_and_nothing_trails(jobs: FakeJobs) -> None:
@@ -44,7 +84,8 @@ def test_columns_line_up_and_nothing_trails(jobs: FakeJobs) -> None:
 def test_a_wide_list_says_why(jobs: FakeJobs) -> None:
     jobs.add("pi", QUEUED)
     text = oarsman(jobs, "list", "-o", "wide").stdout
-    assert "place 2 in the queue: 4 CPUs" in text
+    assert "number 2 in the queue: 4 CPUs" in text
+    assert "MPIJobQueued" in text
     assert "ada" in text
 
 
@@ -66,6 +107,23 @@ def test_the_mpi_of_a_job_is_the_one_it_has_and_not_a_default(jobs: FakeJobs) ->
     assert told(mpi="MPICH 4.2.0 (/opt/mpich/bin/mpirun)") == "MPICH 4.2.0 (/opt/mpich/bin/mpirun)"
     assert told() == "not chosen yet"
     assert told(engine="kube") == "OpenMPI (default)"  # nobody looks into an image
+
+
+def test_a_page_says_each_sentence_once(jobs: FakeJobs) -> None:
+    cause = "rank 1 on pi-worker-0 exited with code 3"
+    failed = Text("MPIJob {key} has failed: {why}", key="default/pi", why=CAUSE.summary)
+    conditions = tuple(replace(one, message=failed) if one.type == names.FAILED else one for one in FAILED.conditions)
+    jobs.add("pi", replace(FAILED, conditions=conditions))
+    created = "it is created"
+    jobs.happened = [
+        EventRecord(time=at(1), first_time=at(1), severity="Normal", reason="MPIJobCreated", message=created),
+        EventRecord(time=at(5), first_time=at(5), severity="Warning", reason="MPIJobFailed", message=failed),
+    ]
+    page = oarsman(jobs, "describe", "pi").stdout
+    assert [page.count(one) for one in (cause, created, "MPIJob default/pi has failed")] == [1, 1, 1]
+    jobs.happened = ()
+    jobs.add("tau", QUEUED)
+    assert oarsman(jobs, "describe", "tau").stdout.count("4 CPUs") == 1
 
 
 def test_a_list_can_be_narrowed_by_state_and_namespace(jobs: FakeJobs) -> None:

@@ -247,6 +247,20 @@ def test_uninstall_asks_where_somebody_can_answer(monkeypatch: pytest.MonkeyPatc
     assert "hint: --yes answers the question" in result.stderr
 
 
+def test_uninstall_without_a_cluster_says_how_this_machine_is_cleared(tmp_path: Path) -> None:
+    """Whether there is no kubeconfig or nobody answers."""
+    path = tmp_path / "config"
+    result = on_kube(FakeJobs(), "uninstall", "--yes", "--kubeconfig", str(path))
+    assert "cannot read the kubeconfig" in result.stderr
+    assert "`oarsman supervisor stop`, `rm -rf ~/.local/state/oarsman` and `pip uninstall oarsman`" in result.stderr
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "x", "context": {"cluster": "c"}}
+    path.write_text(json.dumps({"clusters": [cluster], "contexts": [context], "current-context": "x"}))
+    result = on_kube(FakeJobs(), "uninstall", "--yes", "--kubeconfig", str(path))
+    assert "http://127.0.0.1:1" in result.stderr
+    assert "`pip uninstall oarsman`" in result.stderr
+
+
 def test_a_manifest_goes_to_the_cluster_as_it_goes_to_this_machine(jobs: ClusterFake) -> None:
     assert on_kube(jobs, "submit", "-", stdin=MANIFEST).exit_code == 0
     assert [call[0] for call in jobs.calls] == ["submit"]

@@ -78,7 +78,7 @@ def test_a_list_says_where_jobs_are_if_they_are_in_several_places(jobs: FakeJobs
     jobs.records[record.job.key] = replace(record, engine="ssh")
     header, *rows = oarsman(jobs, "list").stdout.splitlines()
     start = header.index("ENGINE")
-    assert [row[start:] for row in rows] == ["ssh", "local"]
+    assert [row[start:].split() for row in rows] == [["ssh", "-"], ["local", "-"]]
 
 
 def test_a_wide_list_names_only_a_few_of_many_machines(jobs: FakeJobs) -> None:

@@ -161,7 +161,7 @@ def test_jobs_are_changed_through_a_server(there: Call) -> None:
 
 
 def test_a_sweep_runs_through_a_server(there: Call) -> None:
-    words = ("sweep", "run", "--name", "far", "--grid", "lr=1,2,3", "--at-once", "1", "-n", "1", "--", "true")
+    words = ("sweep", "run", "--name", "far", "--grid", "lr=1,2,3", "--at-once", "1", "-n", "1", "--", "true", "{{lr}}")
     done = there(*words)
     assert (done.exit_code, done.stderr) == (0, "far: 3 of 3 succeeded, 0 failed\n")
     assert [row.split()[2] for row in done.stdout.splitlines()[1:]] == ["Succeeded"] * 3

@@ -217,7 +217,7 @@ def test_a_file_has_the_points_and_a_sweep_is_deleted_with_its_jobs(oarsman: Oar
     view = json.loads(done.stdout)
     assert [point["state"] for point in view["points"]] == ["Succeeded", "Succeeded"]
     assert [point["parameters"] for point in view["points"]] == [{"name": "a", "size": 1}, {"name": "b", "size": 2}]
-    oarsman("sweep", "stop", "again")
+    oarsman("sweep", "stop", "again", code=5)  # it has ended
     oarsman("sweep", "delete", "again")
     for name in ("again-0000", "again-0001"):
         oarsman("wait", name, "--for", "deleted")

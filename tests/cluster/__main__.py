@@ -1,6 +1,7 @@
 """The cluster from the command line.
 
-python -m cluster prepare         makes what is missing in the cache: programs and images
+python -m cluster build [WHAT]    makes the programs of a Kubernetes, such as 1.33, or kwok if the cache lacks them
+python -m cluster prepare         makes the images that are missing there
 python -m cluster up [NAME]       starts a cluster that stays, called dev if no name is given
 python -m cluster down [NAME]     removes it
 """
@@ -35,7 +36,6 @@ Next, at the top of the repository:
 
 
 def prepare() -> None:
-    build.build()
     containers.fill(build.programs())
     containers.drop_old()
 
@@ -77,8 +77,11 @@ def down(name: str) -> None:
     say(f"{name} is gone")
 
 
-def main(command: str = "", name: str = DEFAULT) -> None:
+def main(command: str = "", *names: str) -> None:
+    name = names[0] if names else DEFAULT
     match command:
+        case "build":
+            build.build(*names)
         case "prepare":
             prepare()
         case "up":

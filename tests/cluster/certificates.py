@@ -9,12 +9,15 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from cluster.audit import OPERATORS
+
 GROUPS = {
     "admin": ("system:masters",),
     "system:kube-controller-manager": (),
     "system:kube-scheduler": (),
     "system:kube-proxy": (),
     "dns": ("system:masters",),
+    **dict.fromkeys(OPERATORS, ("system:masters",)),
 }
 
 

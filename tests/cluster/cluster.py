@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote
 
 from cluster import cleaning, containers, images, network
 from cluster.build import Programs, programs
@@ -76,7 +77,7 @@ class Cluster(Kubectl):
     def _world(self, name: str, *, network: bool) -> World:
         return World(name, self.folder / name, network=network, owner=None if self._detached else self._reading)
 
-    def _start(self, admission: Sequence[str]) -> None:
+    def _start(self, admission: Sequence[str], *, audited: bool, features: Sequence[str]) -> None:
         names = [f"node-{number}" for number in range(1, NODES + 1)] if self.runs_pods else []
         world = self._world("control-plane", network=self.runs_pods)
         world.start()
@@ -85,7 +86,9 @@ class Cluster(Kubectl):
             with locked(Path("/tmp/oarsman-addresses.lock")):  # one for all runs, whatever their TMPDIR
                 addresses = network.free_addresses()
                 network.lay(world, addresses, cleaning.link_of(self.name))
-        self.control_plane = ControlPlane(world, self._programs, addresses, names, admission)
+        self.control_plane = ControlPlane(
+            world, self._programs, addresses, names, admission, audited=audited, features=features
+        )
         self.control_plane.start()
         self.kubeconfig = self.control_plane.kubeconfig
         self.etcd = self.control_plane.etcd
@@ -107,7 +110,7 @@ class Cluster(Kubectl):
     def get(self, kind: str, name: str = "", namespace: str | None = None, labels: str = "") -> dict[str, Any]:
         if kind not in PATHS:
             return super().get(kind, name, namespace, labels)
-        chosen = f"?labelSelector={labels}" if labels else ""
+        chosen = f"?labelSelector={quote(labels)}" if labels else ""
         found: dict[str, Any] = self.client.get(_path(kind, name, namespace) + chosen)
         return found
 
@@ -210,11 +213,20 @@ class Cluster(Kubectl):
         self._lock.close()
 
 
-def start(name: str = "test", *, pods: bool = True, detached: bool = False, admission: Sequence[str] = ()) -> Cluster:
+def start(
+    name: str = "test",
+    *,
+    pods: bool = True,
+    detached: bool = False,
+    admission: Sequence[str] = (),
+    audited: bool = False,
+    features: Sequence[str] = (),
+) -> Cluster:
     """A cluster of this name, or, while another has it, of this name and a number. Without pods: no nodes.
 
     It ends with this process, however this process ends, unless it is detached. admission: plugins beside the usual
-    ones, such as PodSecurityPolicy.
+    ones, such as AlwaysPullImages. audited: control_plane.audit counts what operators ask.
+    features: gates to switch on, with all alpha versions.
     """
     if len(name) > 8:
         raise ValueError(f"{name} is too long: a network link is called after it")
@@ -225,7 +237,7 @@ def start(name: str = "test", *, pods: bool = True, detached: bool = False, admi
     chosen, lock = _choose(name)
     cluster = Cluster(chosen, pods=pods, detached=detached, lock=lock, found=found)
     try:
-        cluster._start(admission)
+        cluster._start(admission, audited=audited, features=features)
     except BaseException:
         cluster.stop()
         raise

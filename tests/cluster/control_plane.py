@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from cluster.audit import Audit
 from cluster.build import Programs
 from cluster.certificates import Certificates
 from cluster.client import Client, Refused
@@ -17,8 +18,10 @@ from cluster.network import Addresses
 from cluster.places import HERE
 from cluster.world import PATIENCE, Program, World
 
-FEATURES = "--feature-gates=TTLAfterFinished=true"  # still needs to be asked for in 1.20
-# What no test asks for: a quarter of what the API server takes to start and to take up a new kind of object.
+# What 1.20 needs to be told, and newer ones no longer know.
+OF_1_20 = "--feature-gates=TTLAfterFinished=true"
+NO_PLAIN_PORT = "--port=0"
+# What no test asks of 1.20: a quarter of what the API server takes to start and to take up a new kind of object.
 UNUSED = (
     "admissionregistration.k8s.io/v1beta1",
     "apiextensions.k8s.io/v1beta1",
@@ -45,12 +48,23 @@ class ControlPlane:
     """With addresses it has a network of its own that nodes join; without, it listens on the machine's loopback."""
 
     def __init__(
-        self, world: World, programs: Programs, addresses: Addresses | None, nodes: list[str], admission: Sequence[str]
+        self,
+        world: World,
+        programs: Programs,
+        addresses: Addresses | None,
+        nodes: list[str],
+        admission: Sequence[str],
+        *,
+        audited: bool = False,
+        features: Sequence[str] = (),
     ) -> None:
         self.world = world
         self._programs = programs
         self._addresses = addresses
         self._admission = admission
+        self.audit = Audit(world.work)
+        self._audited = audited
+        self._gates = [f"--feature-gates={','.join(f'{name}=true' for name in features)}"] if features else []
         self.address = addresses.control_plane if addresses else "127.0.0.1"
         self._ports = dict(
             zip(("etcd", "peer", "secure"), (2379, 2380, 6443) if addresses else _free_ports(3), strict=True)
@@ -111,6 +125,7 @@ class ControlPlane:
             "--name=test",
             f"--data-dir={self.world.work / 'etcd'}",
             "--unsafe-no-fsync",
+            f"--quota-backend-bytes={8 << 30}",  # 100,000 pods and what they were pass the usual 2 GiB
             f"--listen-client-urls={here}",
             f"--advertise-client-urls={here}",
             f"--listen-peer-urls={peer}",
@@ -145,15 +160,14 @@ class ControlPlane:
             # The controller manager makes service accounts; where there is none, no pod could ever be created.
             *([] if self._programs.find("kube-controller-manager") else ["--disable-admission-plugins=ServiceAccount"]),
             *([f"--enable-admission-plugins={','.join(self._admission)}"] if self._admission else []),
-            *([FEATURES, *self._less()] if self._programs.built_here else []),
+            *(self.audit.flags() if self._audited else []),
+            *([*self._gates, "--runtime-config=api/alpha=true"] if self._gates else []),
+            "--enable-priority-and-fairness=false",  # watches its queues all the time: half of what an idle server does
+            *self._old(OF_1_20, f"--runtime-config={','.join(f'{group}=false' for group in UNUSED)}"),
         ]
 
-    def _less(self) -> list[str]:
-        """What the version that is built here can do without; another may not know the names."""
-        return [
-            f"--runtime-config={','.join(f'{group}=false' for group in UNUSED)}",
-            "--enable-priority-and-fairness=false",  # watches its queues all the time: half of what an idle server does
-        ]
+    def _old(self, *flags: str) -> list[str]:
+        return list(flags) if self._programs.version == (1, 20) else []
 
     def _controller_manager(self) -> list[str | Path]:
         keys = self.certificates.folder
@@ -166,16 +180,15 @@ class ControlPlane:
             f"--root-ca-file={keys / 'ca.crt'}",
             "--use-service-account-credentials=true",
             "--leader-elect=false",
-            "--port=0",
+            *self._old(NO_PLAIN_PORT, OF_1_20),
             f"--cert-dir={keys}",
             *ports,
             "--node-monitor-period=1s",
             "--node-monitor-grace-period=20s",
-            "--kube-api-qps=200",
-            "--kube-api-burst=400",
+            "--kube-api-qps=2000",
+            "--kube-api-burst=4000",
             f"--cluster-signing-cert-file={keys / 'ca.crt'}",
             f"--cluster-signing-key-file={keys / 'ca.key'}",
-            FEATURES,
         ]
 
     def _scheduler(self) -> list[str | Path]:
@@ -184,7 +197,8 @@ class ControlPlane:
             self._programs.find("kube-scheduler") or "",
             f"--kubeconfig={self.user('system:kube-scheduler')}",
             "--leader-elect=false",
-            "--port=0",
+            *self._gates,
+            *self._old(NO_PLAIN_PORT),
             f"--cert-dir={self.certificates.folder}",
             *ports,
             "--kube-api-qps=200",

@@ -48,7 +48,8 @@ class Reader:
 
     def types(self, found: Iterable[Block], ours: Mapping[str, str]) -> str:
         """What the blocks print, each run by a shell that stops at the first error."""
-        return "".join(self._types(block, block.with_ours(ours)) for block in found)
+        apply = " ".join(["kubectl apply", *self.cluster.lenient])
+        return "".join(self._types(block, block.with_ours({**ours, "kubectl apply": apply})) for block in found)
 
     def _types(self, block: Block, script: str) -> str:
         done = subprocess.run(

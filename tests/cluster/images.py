@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cluster.build import VERSION, programs
+from cluster.build import programs
 from cluster.layers import Layer
 from cluster.places import HERE, ROOT, cache, locked
 
@@ -100,8 +100,8 @@ def _plain(name: str, debian: Layer, python: str, *packages: str) -> Image:
 
 
 def _busy() -> Image:
-    kubectl = programs()["kubectl"]
-    layer = Layer("busy", DEBIAN12, files=(("/usr/local/bin/kubectl", kubectl),), version=VERSION)
+    found = programs()
+    layer = Layer("busy", DEBIAN12, files=(("/usr/local/bin/kubectl", found["kubectl"]),), version=found.name)
     return Image(f"{REGISTRY}/busy:1", layer)
 
 

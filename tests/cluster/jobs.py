@@ -126,7 +126,8 @@ class Submitted:
 
     def selector(self, role: str = "") -> str:
         of_job = f"training.kubeflow.org/job-name={self.name}"
-        return f"{of_job},training.kubeflow.org/job-role={role}" if role else of_job
+        called = " in (launcher,master)" if role == "launcher" else f"={role}"
+        return f"{of_job},training.kubeflow.org/job-role{called}" if role else of_job
 
     def worker(self, index: int) -> str:
         return f"{self.name}-worker-{index}"

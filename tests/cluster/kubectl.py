@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import secrets
@@ -40,10 +41,25 @@ class Kubectl:
             raise RuntimeError(f"kubectl {' '.join(words)} ended with {done.returncode}: {done.stderr.strip()}")
         return done
 
+    @functools.cached_property
+    def version(self) -> tuple[int, int]:
+        """(1, 36) of the API server. Clusters in the cloud say 27+."""
+        said = json.loads(self.kubectl("get", "--raw=/version").stdout)
+        return int(said["major"]), int(said["minor"].rstrip("+"))
+
     def apply(self, *objects: Mapping[str, Any], namespace: str | None = None) -> None:
         where = [f"--namespace={namespace}"] if namespace else []
         listed = {"apiVersion": "v1", "kind": "List", "items": objects}
         self.kubectl(*where, "apply", "-f", "-", stdin=json.dumps(listed))
+
+    def apply_file(self, path: Path, *words: str) -> list[str]:
+        """As the guide says; what happened to each object."""
+        return self.kubectl("apply", *self.lenient, *words, "-f", str(path)).stdout.splitlines()
+
+    @property
+    def lenient(self) -> list[str]:
+        """What the guide says to add where the server does not know all words of the definition."""
+        return ["--validate=false"] if self.version < (1, 30) else []
 
     def get(self, kind: str, name: str = "", namespace: str | None = None, labels: str = "") -> dict[str, Any]:
         """The object, or without a name the list of them."""

@@ -42,6 +42,7 @@ class Node:
         self.world = world
         self.address = place.addresses.node(place.number)
         self._place = place
+        self._version = programs.version
         self._control_plane = control_plane
         self._group = f"{place.group}/{self.name}"
         self._loaded: dict[str, images.Image] = {}
@@ -58,7 +59,7 @@ class Node:
                 f"--kubeconfig={kubeconfig}",
                 f"--hostname-override={self.name}",
                 f"--node-ip={self.address}",
-                "--container-runtime=remote",
+                *(["--container-runtime=remote"] if programs.version < (1, 27) else []),
                 f"--container-runtime-endpoint=unix://{SOCKET}",
                 "--root-dir=/var/lib/kubelet",
                 "--cert-dir=/var/lib/kubelet/pki",
@@ -158,6 +159,8 @@ class Node:
             "registryPullQPS": 0,
             "nodeStatusUpdateFrequency": "4s",
             "syncFrequency": "10s",
+            # It refuses machines with the older kind of control groups otherwise.
+            **({"failCgroupV1": False} if self._version >= (1, 31) else {}),
         }
 
     def _kube_proxy(self) -> dict[str, Any]:

@@ -349,7 +349,9 @@ def test_keys_are_where_they_belong_and_a_host_with_the_key_of_another_is_refuse
 
     def log_in(*options: str) -> tuple[int, str]:
         words = ("ssh", "-F", "/etc/mpi/ssh_config", *options, "keys-worker-0.keys", "hostname")
-        done = place.cluster.kubectl(f"--namespace={place.namespace}", "exec", launcher, "--", *words, check=False)
+        done = place.cluster.kubectl(
+            f"--namespace={place.namespace}", "exec", launcher, "--container=mpi", "--", *words, check=False
+        )
         return done.returncode, done.stdout + done.stderr
 
     assert log_in() == (0, "keys-worker-0\n")

@@ -110,7 +110,8 @@ class Program:
         self.command = [str(word) for word in command]
         self.log = world.work / f"{name}.log"
         # Go programs take the machine's proxies from their environment; nothing here is reached through one.
-        self._environment = {**os.environ, "NO_PROXY": "*", "no_proxy": "*", "GOGC": GOGC, **(environment or {})}
+        self._environment = {**os.environ, "NO_PROXY": "*", "no_proxy": "*", **(environment or {})}
+        self._environment.setdefault("GOGC", GOGC)  # who has said another one is short of memory
         self._enter: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

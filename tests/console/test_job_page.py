@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from oarsman.console.pages.create import draft
 from oarsman.console.pages.job import tabs
 from oarsman.console.pages.overview import keeps_failing
 from oarsman.console.parts import words
 from oarsman.console.parts.charts import condition, curve, marks
 from oarsman.console.parts.words import Words
+from oarsman.service import JobService
 from oarsman.service.models import (
     AttemptView,
+    Identity,
     JobSummary,
     JobView,
     MetricPoint,
     MetricSeries,
     RankProgress,
+    Role,
     Step,
     UsagePoint,
 )
 from oarsman.text.sentence import Text
+
+from .api.memory import SUCCEEDED, MemoryJobs
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SAY = Words("en")
@@ -102,6 +109,22 @@ def test_metrics_go_by_steps_where_every_point_has_one(steps: Sequence[float | N
     (panel,) = tabs.panels(SAY, [MetricSeries(name="loss", rank=0, points=points)], by_time=by_time)
     assert panel.x == x
     assert [at for at, _ in panel.lines["Rank 0"]] == ([1.0, 2.0] if x == "step" else [NOON.timestamp() * 1000] * 2)
+
+
+def test_a_copy_of_an_earlier_run_asks_for_what_that_run_asked_for() -> None:
+    jobs = MemoryJobs()
+    jobs.add(status=SUCCEEDED, metadata={"annotations": {"example.org/try": "first"}})
+    jobs.keep("default/pi")
+    jobs.add(status=SUCCEEDED, metadata={"annotations": {"example.org/try": "second"}}, run=2)
+    service = JobService(jobs, Identity(name="ada", role=Role.ADMIN))
+    copies = {run: asyncio.run(draft.like(service, "default/pi", run=run)) for run in (None, 1)}
+    assert [("second" in text, "name: pi-2" in text) for text in copies.values()] == [(True, True), (False, True)]
+
+
+@pytest.mark.parametrize(("engine", "shown"), [("local", "4 CPU"), ("ssh", "4 slots"), ("kube", "")])
+def test_a_job_that_says_nothing_of_cpus_shows_what_it_counts_for(engine: str, shown: str) -> None:
+    given = {"cpus": 0.0, "memory_bytes": 0, "gpus": 0, "slots": 4, "engine": engine}
+    assert words.resources(SAY, JobSummary.model_construct(**given)) == shown
 
 
 def a_job(state: str, attempts: Sequence[AttemptView]) -> JobView:

@@ -15,7 +15,18 @@ from oarsman import errors, names
 from oarsman.console.pages.create import controls
 from oarsman.console.parts import charts, mistakes
 from oarsman.console.parts.widgets import STATES, at_the_door
-from oarsman.console.parts.words import ABOUT, DEEDS, HOST_STATES, OUTCOMES, REFUSALS, ROLES, UNITS, Words, duration
+from oarsman.console.parts.words import (
+    ABOUT,
+    DEEDS,
+    HOST_STATES,
+    OUTCOMES,
+    REFUSALS,
+    ROLES,
+    UNITS,
+    Words,
+    about,
+    duration,
+)
 from oarsman.errors import ConflictError, OarsmanError
 from oarsman.manifest import form
 from oarsman.service.contract import operations
@@ -25,6 +36,23 @@ from oarsman.text.catalogue import catalogue
 from oarsman.text.sentence import Text
 
 SOURCES = Path(oarsman.__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("deed", "told", "read"),
+    [
+        ("scale", "default/pi to 3", "default/pi 改为 3 个 Worker"),
+        ("clone", "default/pi as pi-2", "default/pi 克隆为 pi-2"),
+        ("trust hosts", "/etc/hosts.yaml, undo: True", "/etc/hosts.yaml：已撤销"),
+        ("trust hosts", "/etc/hosts.yaml, undo: False", "/etc/hosts.yaml"),
+        ("check hosts", "all", "所有主机"),
+        ("check hosts", "node1, node2", "node1, node2"),
+        ("login", "by link", "通过链接"),
+        ("delete", "default/all", "default/all"),
+    ],
+)
+def test_what_the_audit_log_tells_is_about_is_read_in_the_reader_s_language(deed: str, told: str, read: str) -> None:
+    assert about(Words("zh"), deed, told) == read
 
 
 def test_what_is_shown_by_name_has_its_text() -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+import uvloop
+
 from oarsman.control.queue import WorkQueue
 
 
@@ -166,3 +168,18 @@ def test_a_worker_that_is_stopped_while_it_waits_takes_no_key_with_it() -> None:
             assert stopped.result() == "a"
 
     run(story())
+
+
+def test_a_delay_too_short_for_a_timer_is_a_delay_like_any_other() -> None:
+    """uvloop makes no timer of less than half a millisecond."""
+
+    async def play() -> None:
+        queue = WorkQueue()
+        for _ in range(3):
+            queue.add_after("a", 0.0001)
+        queue.add_after("a", 60)
+        assert await asyncio.wait_for(queue.take(), 60) == "a"
+        assert len(queue) == 1
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(play())

@@ -347,10 +347,10 @@ def test_who_has_taken_a_job_up_keeps_it(world: World) -> None:
 
 # -- doing ----------------------------------------------------------------------------------------------------
 def test_workers_are_made_side_by_side_but_not_all_of_a_thousand(world: World) -> None:
-    world.submit(workers=100)
+    world.submit(workers=200)
     world.turn()
     made = [action for action in world.engine.asked if isinstance(action, CreateWorker)]
-    assert made == [CreateWorker(index) for index in range(100)]
+    assert made == [CreateWorker(index) for index in range(200)]
     assert world.engine.most_at_once == 64
 
 

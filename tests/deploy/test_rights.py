@@ -16,11 +16,15 @@ OPERATOR: Rights = {
     "kubeflow.org/mpijobs/finalizers": {"update"},
     "pods": {"get", "list", "watch", "create", "delete", "patch"},
     "pods/log": {"get"},
-    "services": {"get", "create", "patch"},
+    "services": {"get", "list", "watch", "create", "patch"},
     "configmaps": {"get", "list", "watch", "create", "patch"},
     "secrets": {"get", "create", "patch"},  # by name: what cannot be listed cannot be collected
     "events": {"create", "patch"},
     "batch/jobs": {"get", "list", "watch", "create", "delete"},
+    # A job may name its gang scheduler itself.
+    "scheduling.volcano.sh/podgroups": {"get", "create", "patch", "delete"},
+    "scheduling.x-k8s.io/podgroups": {"get", "create", "patch", "delete"},
+    "scheduling.k8s.io/podgroups": {"get", "create", "patch", "delete"},
 }
 FOR_V1: Rights = {
     "serviceaccounts": {"get", "create"},
@@ -28,8 +32,6 @@ FOR_V1: Rights = {
     "rbac.authorization.k8s.io/rolebindings": {"get", "create", "patch"},
     "pods/exec": {"create"},
 }
-PODGROUPS = {"get", "create", "patch", "delete"}
-FOR_GANGS: Rights = {"scheduling.volcano.sh/podgroups": PODGROUPS, "scheduling.x-k8s.io/podgroups": PODGROUPS}
 PRIORITIES: Rights = {"scheduling.k8s.io/priorityclasses": {"list"}}
 METRICS_AUTH: Rights = {
     "authentication.k8s.io/tokenreviews": {"create"},
@@ -53,10 +55,10 @@ OFF: Values = {"v1": {"enabled": False}}
 TABLE: list[tuple[str, Values, Rights]] = [
     ("defaults", {}, OPERATOR | FOR_V1),
     ("without v1", OFF, OPERATOR),
-    ("volcano", {"gangScheduling": "volcano"}, OPERATOR | FOR_V1 | FOR_GANGS | PRIORITIES),
-    ("coscheduling", {"gangScheduling": "other", **OFF}, OPERATOR | FOR_GANGS | PRIORITIES),
+    ("volcano", {"gangScheduling": "volcano"}, OPERATOR | FOR_V1 | PRIORITIES),
+    ("coscheduling", {"gangScheduling": "other", **OFF}, OPERATOR | PRIORITIES),
     ("namespaces", TEAMS, OPERATOR | FOR_V1),
-    ("namespaces, volcano", {**TEAMS, "gangScheduling": "volcano", **OFF}, OPERATOR | FOR_GANGS),
+    ("namespaces, volcano", {**TEAMS, "gangScheduling": "volcano", **OFF}, OPERATOR),
 ]
 
 

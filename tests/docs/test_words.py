@@ -46,7 +46,7 @@ UNTRUE = {
     r"launch line (?:is )?used as is": "options are rewritten for Open MPI 5",
     r"installs into this folder": "make run may install Debian packages",
     r"nothing of (?:a|the) job (?:stays|is left)": "copies of code stay on SSH hosts",
-    r"each (?:measures|benchmark runs) its rival": "kube_operator.py computes it",
+    r"each (?:measures|benchmark runs) its rival": "without --rival kube_operator.py measures none",
     r"quietly (?:ran )?elsewhere": "ranks of torchrun are not verified",
     r"the same answers": "REST stays English",
     r"[Ee]very verb works": "sweeps were not tried with pods; hosts and users are of a machine",

@@ -41,7 +41,7 @@ WAYS: tuple[Way, ...] = (kill_process, delete_by_force, drain)
 @pytest.fixture(scope="module")
 def tried(cluster: Cluster) -> Iterator[dict[Way, Future[Release]]]:
     """Each gives the release it was tried on, or raises what went wrong."""
-    cluster.kubectl("apply", "-f", str(ROOT / "deploy" / "crd"))
+    cluster.apply_file(ROOT / "deploy" / "crd")
     with ExitStack() as ending, ThreadPoolExecutor(len(WAYS)) as threads:
         releases = {way: Release(cluster, "oarsman", ending.enter_context(cluster.fresh_namespace())) for way in WAYS}
         for release in releases.values():

@@ -5,12 +5,14 @@ from manifest_samples import V1, V2BETA1, command, spec, worker
 
 from oarsman.errors import ManifestError
 from oarsman.job.job import (
+    ApiVersion,
     CleanPodPolicy,
     EnvVar,
     Implementation,
     LauncherCreation,
     ManagedBy,
     RestartPolicy,
+    Transport,
     Volume,
     VolumeMount,
 )
@@ -195,6 +197,35 @@ def test_what_is_not_checked_in_a_template_passes_through_untouched() -> None:
     assert one(text).worker.template["spec"]["affinity"] == {"nodeAffinity": {"anything": [1, {"b": None}]}}
 
 
+def test_a_field_of_a_template_that_is_not_known_is_a_warning_and_reaches_the_pod() -> None:
+    text = V2BETA1 + "          schedulingGroups: {podGroupName: together}\n          hostNetwrok: true\n"
+    job = one(text)
+    assert job.worker.template["spec"]["schedulingGroups"] == {"podGroupName": "together"}
+    assert [(found.line, found.message, found.meant) for found in job.warnings] == [
+        (22, "unknown field 'schedulingGroups'", "schedulingGroup"),
+        (23, "unknown field 'hostNetwrok'", "hostNetwork"),
+    ]
+    again = one(f"\n{text}")
+    assert [found.line for found in again.warnings] == [23, 24]
+    assert job_from_document(job.document).warnings
+
+
+def test_volumes_that_the_operator_adds_may_be_mounted_without_being_named() -> None:
+    mounts = "[{name: mpi-job-config, mountPath: /etc/mpi}, {name: ssh-auth, mountPath: /keys}]"
+    looks = "{name: look, image: pi, volumeMounts: " + mounts + "}"
+    assert len(one(V2BETA1 + f"          initContainers: [{looks}]\n").worker.init_containers) == 1
+    with pytest.raises(ManifestError, match="the pod has no volume 'mpi-job-confog'"):
+        one(V2BETA1 + f"          initContainers: [{looks.replace('config', 'confog')}]\n")
+
+
+def test_a_misspelled_field_that_the_job_needs_is_a_mistake() -> None:
+    mounts = worker("volumeMounts: [{name: data, mountPath: /data}]")
+    text = mounts + "          volumez: [{name: data, emptyDir: {}}]\n"
+    with pytest.raises(ManifestError) as caught:
+        load(text)
+    assert [(found.meant, found.warning) for found in caught.value.problems] == [("volumes", False)]
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -249,9 +280,8 @@ def test_processes_are_compared_with_slots(words: str, message: str | None) -> N
 
 
 def test_nothing_is_concluded_from_misspelled_words() -> None:
-    with pytest.raises(ManifestError) as caught:
-        load(command("[mpirun, -np, '99', ./pi]").replace("command:", "comand:"))
-    assert [problem.message for problem in caught.value.problems] == ["unknown field 'comand'"]
+    job = one(command("[mpirun, -np, '99', ./pi]").replace("command:", "comand:"))
+    assert [problem.message for problem in job.warnings] == ["unknown field 'comand'"]
 
 
 TRAIN = spec("mainContainer: train", base=V1)
@@ -338,6 +368,18 @@ def test_status_and_server_written_metadata_are_accepted() -> None:
         "  creationTimestamp: null\n  managedFields: [{manager: kubectl}]\n  finalizers: [a/b]\n  ownerReferences: []\n"
     )
     assert one(V2BETA1.replace("  name: pi\n", f"  name: pi\n{written}") + "status: {conditions: []}\n").name == "pi"
+
+
+def test_a_copy_that_a_cluster_printed_in_another_version_is_read_as_it_was_written() -> None:
+    job = one(spec("writtenAs: kubeflow.org/v2beta1\nmpiImplementation: MPICH", base=V1))
+    assert (job.api_version, job.transport, job.implementation) == (
+        ApiVersion.V2BETA1,
+        Transport.SSH,
+        Implementation.MPICH,
+    )
+    assert job.document["apiVersion"] == "kubeflow.org/v2beta1"
+    with pytest.raises(ManifestError, match="unknown field 'writtenAs'"):
+        one(spec("writtenAs: v3"))
 
 
 def test_rules_that_came_later_do_not_hide_a_job_that_was_taken_before() -> None:

@@ -90,6 +90,7 @@ def test_a_name_that_stays_taken_fails_the_job_after_a_while() -> None:
 class Found:
     field: str
     message: str
+    warning: bool = False
 
 
 def test_an_invalid_job_fails_and_names_every_field() -> None:

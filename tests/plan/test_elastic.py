@@ -103,6 +103,15 @@ def test_a_worker_that_keeps_dying_is_not_replaced_as_fast_as_the_loop_turns() -
     assert plan.look_again_in == timedelta(seconds=4)
 
 
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_the_clock_of_a_node_does_not_tell_when_its_worker_is_replaced(hours: int) -> None:
+    job = a_job(workers=2, elastic=True)
+    dead = a_worker(1, Phase.FAILED, created_at=at(9), finished_at=at(9) + timedelta(hours=hours))
+    seen = running(job, workers=(a_worker(0), dead))
+    assert reconcile(job, seen, at(10)).look_again_in == timedelta(seconds=4)
+    assert DeleteWorker(1) in reconcile(job, seen, at(15)).actions
+
+
 def test_an_edit_reaches_what_was_prepared_although_no_member_changes() -> None:
     edited = a_job(generation=2)
     plan = reconcile(edited, running(a_job()), at(10))

@@ -11,7 +11,7 @@ from oarsman import names
 from oarsman.job.job import CleanPodPolicy as Clean
 from oarsman.job.observed import Admission, Member, Observed, Phase
 from oarsman.job.state import Attempt, Status
-from oarsman.plan.actions import Action, DeleteJob, DeleteLauncher, DeleteWorker, Dismantle, PublishHosts
+from oarsman.plan.actions import Action, DeleteJob, DeleteLauncher, DeleteWorker, Dismantle, PublishHosts, ReleaseGang
 from oarsman.plan.reconcile import reconcile
 from tests.builders import a_condition, a_job, a_launcher, a_status, a_worker, at, running, workers
 
@@ -137,6 +137,14 @@ def test_workers_beyond_the_present_number_go_after_the_end_too() -> None:
 def test_terminating_members_are_not_deleted_again() -> None:
     seen = Observed(status=ENDED, workers=workers(2, terminating=True), launcher=a_launcher(terminating=True))
     assert reconcile(a_job(clean_pod_policy=Clean.ALL), seen, at(60)).actions == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "released"), [(Clean.NONE, ()), *[(p, (ReleaseGang(),)) for p in (Clean.RUNNING, Clean.ALL)]]
+)
+def test_places_are_not_asked_for_any_more_where_members_are_taken_away(policy: Clean, released: tuple[Action]) -> None:
+    seen = Observed(status=ENDED, gang_asks=True)
+    assert reconcile(a_job(clean_pod_policy=policy), seen, at(60)).actions == released
 
 
 def test_what_was_prepared_is_dismantled_once_nothing_uses_it() -> None:

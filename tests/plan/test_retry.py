@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from for_every import for_every_row
@@ -57,7 +58,7 @@ def test_what_becomes_of_a_failed_attempt(
     assert plan.actions == ()  # the verdict is on record before the evidence goes
     assert plan.status.attempts[-1].outcome == "Failed"
     assert plan.status.is_true(names.RESTARTING) == (reason is None)
-    assert not plan.status.is_true(names.RUNNING)
+    assert plan.status.is_true(names.RUNNING) == (reason is None)
     assert plan.look_again_in == timedelta(0)
 
 
@@ -172,6 +173,26 @@ def test_on_kubernetes_the_next_pod_may_find_what_this_one_did_not(
 )
 def test_the_delay_doubles_up_to_six_minutes(failures: int, seconds: int) -> None:
     assert delay(failures) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(("stays", "since"), [(True, 0), (False, 20)], ids=["its workers stay", "all of it goes"])
+def test_running_stays_true_while_a_gang_restarts_whose_workers_stay(stays: bool, since: int) -> None:
+    """Kueue gives up a job that does not turn True again within minutes, and a retry may wait longer than that."""
+    job = a_job()
+    seen = running(job, launcher=a_launcher(Phase.FAILED, code=1), keeps_idle_members=stays)
+    status = reconcile(job, seen, at(20)).status
+    held = status.condition(names.RUNNING)
+    assert held is not None
+    assert (held.status, held.reason, held.since) == (stays, "MPIJobRestarting", at(since))
+    assert status.phase == names.RESTARTING
+    assert "retrying in 10 s" in held.message
+    again = launched(2, before=status.attempts)
+    up = running(job, status=replace(status, attempts=again.attempts), launcher=a_launcher(attempt=2))
+    back = reconcile(job, up, at(40))
+    held = back.status.conditions[-1]
+    assert (held.type, held.status, held.reason) == (names.RUNNING, True, "MPIJobRunning")
+    assert held.since == (at(0) if stays else at(40))
+    assert names.REASON_RUNNING in [event.reason for event in back.events]
 
 
 def test_the_gang_restarts_as_one_attempt() -> None:
@@ -306,6 +327,74 @@ def test_a_lost_worker_ends_the_attempt_of_an_ordinary_job(given: dict[str, obje
     assert (DeleteWorker(1) in after.actions) == (not lost.terminating)
 
 
+DISRUPTIONS = [
+    ("PreemptionByScheduler", "the scheduler preempted it for a pod of higher priority"),
+    ("DeletionByTaintManager", "its node got a taint that it does not tolerate"),
+    ("EvictionByEvictionAPI", "it was evicted, as when its node is drained"),
+    ("DeletionByPodGC", "its node is gone"),
+    ("TerminationByKubelet", "its node ended it"),
+    ("OfTomorrow", "it failed (OfTomorrow)"),
+]
+
+
+@for_every_row(DISRUPTIONS)
+def test_a_disruption_is_named_and_costs_no_retry(reason: str, words: str) -> None:
+    job, before = a_job(backoff_limit=1), failed_attempts(1)
+    gone = a_worker(1, terminating=True, reason=reason, disrupted=True, message="it is going away from node n1")
+    seen = running(job, status=launched(2, before=before), workers=(a_worker(0), gone))
+    plan = reconcile(job, replace(seen, launcher=a_launcher(attempt=2)), at(20))
+    assert [a.outcome for a in plan.status.attempts] == ["Failed", "Disrupted"]
+    assert plan.status.launcher.failed == 1
+    restarting = plan.status.condition(names.RESTARTING)
+    assert restarting is not None
+    assert restarting.message == (
+        f"attempt 2 was disrupted: pi-worker-1 was lost: {words}; starting again in 10 s, which costs no retry"
+    )
+
+
+def test_a_launcher_that_is_drained_costs_no_retry_but_its_own_failure_does() -> None:
+    job = a_job(backoff_limit=1)
+    drained = a_launcher(Phase.FAILED, code=143, attempt=2, reason="EvictionByEvictionAPI", disrupted=True)
+    seen = running(job, status=launched(2, before=failed_attempts(1)), launcher=drained)
+    assert reconcile(job, seen, at(20)).status.is_true(names.RESTARTING)
+    own = replace(drained, disrupted=False, reason="")
+    failed = reconcile(job, replace(seen, launcher=own), at(20)).status.condition(names.FAILED)
+    assert failed is not None
+    assert failed.reason == names.REASON_BACKOFF
+
+
+def test_a_launcher_that_was_deleted_is_lost_and_its_code_says_nothing() -> None:
+    job = a_job()
+    seen = running(job, launcher=a_launcher(Phase.FAILED, code=1, terminating=True), ranks_report=False)
+    [attempt] = reconcile(job, seen, at(20)).status.attempts
+    assert attempt.outcome == "Failed"
+    assert attempt.cause is not None
+    assert (attempt.cause.summary, attempt.cause.exit_code) == (
+        "pi-launcher was lost: it was deleted by someone else",
+        None,
+    )
+
+
+@pytest.mark.parametrize("given", [{}, {"disrupted": True, "reason": "PreemptionByScheduler"}], ids=["hand", "cluster"])
+def test_a_launcher_that_goes_while_it_waits_for_its_workers_has_not_started(given: dict[str, Any]) -> None:
+    job = a_job(backoff_limit=0)
+    status = a_status(attempts=(Attempt(number=1, started=at(1), workers=2),))
+    seen = running(job, status=status, launcher=a_launcher(Phase.FAILED, terminating=True, **given))
+    after = reconcile(job, seen, at(20)).status
+    assert [attempt.outcome for attempt in after.attempts] == ["NotStarted"]
+    assert not after.finished
+
+
+def test_disruptions_in_a_row_wait_longer_each_time() -> None:
+    job = a_job()
+    disrupted = tuple(Attempt(number=n, outcome="Disrupted") for n in (2, 3))
+    gone = a_worker(1, terminating=True, disrupted=True)
+    for before, seconds in ((disrupted, 40), ((*disrupted, Attempt(number=4, outcome="Failed")), 10)):
+        status = launched(5, before=(*failed_attempts(1), *before))
+        seen = running(job, status=status, workers=(a_worker(0), gone), launcher=a_launcher(attempt=5))
+        assert reconcile(job, seen, at(20)).status.retry_at == at(20 + seconds)
+
+
 def test_a_worker_that_vanished_ends_the_attempt_and_is_made_anew() -> None:
     job = a_job()
     plan = reconcile(job, running(job, workers=workers(1)), at(20))
@@ -323,6 +412,7 @@ def test_a_worker_that_vanished_ends_the_attempt_and_is_made_anew() -> None:
         (a_worker(1, Phase.FAILED, reason="HostLost"), names.REASON_HOST_LOST),
         (a_worker(1, terminating=True, reason="Evicted"), names.REASON_EVICTED),
         (a_worker(1, terminating=True), names.REASON_HOST_LOST),
+        (a_worker(1, terminating=True, reason="PreemptionByScheduler", disrupted=True), names.REASON_EVICTED),
     ],
 )
 def test_without_retries_the_reason_says_that_a_host_was_lost(lost: Member, verdict: str) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oarsman import names
+from oarsman.errors import Problem
 from oarsman.job.job import ManagedBy
 from oarsman.job.observed import Admission, Observed, Phase, Place
-from oarsman.plan.actions import CreateLauncher, CreateWorker, Prepare, PublishHosts
+from oarsman.plan.actions import CreateLauncher, CreateWorker, Prepare, PublishHosts, Severity
 from oarsman.plan.reconcile import reconcile
+from oarsman.text.sentence import Text
 from tests.builders import T0, a_job, a_launcher, a_worker, at, hosts, running, workers
 
 
@@ -19,6 +21,20 @@ def test_a_new_job_is_created_admitted_and_gets_its_workers_in_order() -> None:
     assert plan.status.start_time == T0
     assert [e.reason for e in plan.events] == [names.REASON_CREATED]
     assert dict(plan.status.timeline) == {"submitted": T0, "admitted": T0}
+
+
+def test_fields_of_a_template_that_are_not_known_are_told_once_and_the_job_goes_on() -> None:
+    unknown = Problem(
+        source="", line=0, column=0, field="a.b", message=Text("unknown field {name}", name="b"), hint="did you mean c?"
+    )
+    job = replace(a_job(), warnings=(unknown,))
+    plan = reconcile(job, Observed(), T0)
+    told = [event for event in plan.events if event.reason == names.REASON_UNKNOWN]
+    assert [(event.message, event.severity) for event in told] == [
+        ("a.b: unknown field b (did you mean c?)", Severity.WARNING)
+    ]
+    assert CreateWorker(0) in plan.actions
+    assert reconcile(job, Observed(status=plan.status), at(1)).events == ()
 
 
 def test_the_machines_a_job_was_given_are_known_from_then_on() -> None:

@@ -2,12 +2,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from oarsman import names
 from oarsman.job.job import CleanPodPolicy
 from oarsman.job.observed import Admission, Observed, Phase
 from oarsman.job.state import Attempt, ReplicaCount
-from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker, Prepare, PublishHosts
+from oarsman.plan.actions import (
+    CreateLauncher,
+    CreateWorker,
+    DeleteLauncher,
+    DeleteWorker,
+    Prepare,
+    PublishHosts,
+    ReleaseGang,
+)
 from oarsman.plan.reconcile import reconcile
 from tests.builders import a_job, a_launcher, a_status, a_worker, at, running, workers
 
@@ -34,12 +45,39 @@ def test_suspending_gives_everything_back_whatever_the_clean_policy() -> None:
     assert (then.status, then.events) == (plan.status, ())
     assert plan.status.is_true(names.SUSPENDED)
     assert not plan.status.is_true(names.RUNNING)
-    assert plan.status.worker == ReplicaCount()
+    assert plan.status.worker == ReplicaCount(active=1)
     assert plan.status.attempts[-1].outcome == "Suspended"
     assert plan.status.launcher.failed == 0
     assert [e.message for e in plan.events] == ["MPIJob suspended"]
-    again = reconcile(job, Observed(status=plan.status, published_hosts=()), at(11))
-    assert (again.status, again.events, again.actions) == (plan.status, (), ())
+    gone = reconcile(job, Observed(status=plan.status, published_hosts=()), at(11))
+    assert (gone.events, gone.actions) == ((), ())
+    assert (gone.status.launcher, gone.status.worker) == (ReplicaCount(), ReplicaCount())
+    again = reconcile(job, Observed(status=gone.status, published_hosts=()), at(12))
+    assert (again.status, again.events, again.actions) == (gone.status, (), ())
+
+
+@pytest.mark.parametrize(
+    ("left", "active"),
+    [
+        pytest.param({"workers": workers(2, terminating=True), "launcher": a_launcher(terminating=True)}, 3, id="all"),
+        pytest.param({"workers": workers(2, Phase.PENDING, terminating=True)}, 2, id="those that never came up, too"),
+        pytest.param({"workers": (a_worker(5, terminating=True),)}, 1, id="one beyond the replicas"),
+        pytest.param({"workers": workers(2, Phase.FAILED, terminating=True)}, 0, id="what has ended holds nothing"),
+        pytest.param({}, 0, id="nothing"),
+    ],
+)
+def test_a_suspended_job_is_active_until_its_last_member_is_gone(left: dict[str, Any], active: int) -> None:
+    """Kueue gives its quota to others as soon as nothing is active."""
+    job, suspended = a_job(suspend=True), a_status(true=(names.CREATED, names.SUSPENDED), started=None)
+    status = reconcile(job, Observed(status=suspended, published_hosts=(), **left), at(10)).status
+    assert status.launcher.active + status.worker.active == active
+
+
+def test_a_suspended_job_asks_for_no_places() -> None:
+    suspended = a_status(true=(names.CREATED, names.SUSPENDED), started=None)
+    assert reconcile(a_job(suspend=True), Observed(status=suspended, gang_asks=True), at(10)).actions == (
+        ReleaseGang(),
+    )
 
 
 def test_what_is_going_away_is_not_taken_back_twice() -> None:

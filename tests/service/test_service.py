@@ -297,6 +297,24 @@ def test_a_preview_says_what_the_job_would_be() -> None:
         assert seen.fit.now
 
 
+def test_a_preview_warns_of_a_command_that_would_run_once(jobs: MemoryJobs) -> None:
+    (said,) = a_desk(jobs).preview(Create(document=a_launch("python", "train.py"))).warnings
+    assert said.startswith("the command does not start MPI, so it runs once")
+
+
+def test_a_preview_warns_of_fields_that_are_not_known(jobs: MemoryJobs) -> None:
+    document = a_document()
+    document["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["hostNetwrok"] = True
+    seen = a_desk(jobs).preview(Create(document=document))
+    assert seen.problems == ()
+    assert seen.warnings[0].endswith("Worker.template.spec.hostNetwrok: unknown field 'hostNetwrok'")
+
+
+def test_a_document_of_an_old_version_is_kept_in_todays_words(jobs: MemoryJobs) -> None:
+    made = a_desk(jobs).create(Create(document={**a_document(), "apiVersion": "kubeflow.org/v1alpha2"}))
+    assert made.document["apiVersion"] == "kubeflow.org/v2beta1"
+
+
 def test_a_preview_of_a_mistake_names_its_place_and_nothing_else(jobs: MemoryJobs) -> None:
     seen = a_desk(jobs).preview(
         Create(manifest="kind: MPIJob\napiVersion: kubeflow.org/v2beta1\nmetadata: {name: A_b}\n")

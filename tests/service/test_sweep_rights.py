@@ -54,6 +54,27 @@ def test_a_job_that_calls_itself_a_point_opens_no_way_to_the_sweep(act: Callable
     assert list(what_there_is(jobs, "bob")) == ["s-0007"]
 
 
+def test_a_sweep_that_has_ended_is_not_stopped() -> None:
+    jobs = MemoryJobs()
+    ada = a_desk(jobs, "ada")
+    ada.create_sweep(SPEC)
+    for number, status in enumerate((SUCCEEDED, FAILED)):
+        jobs._put(replace(jobs.record(f"default/s-000{number}"), status=status))
+    with pytest.raises(ConflictError, match="default/s has ended already"):
+        ada.stop_sweep("default/s")
+    jobs._put(replace(jobs.record("default/s-0001"), status=STOPPED))
+    assert ada.stop_sweep("default/s").state == "Stopped"
+
+
+def test_a_parameter_that_the_manifest_does_not_use_is_warned_of() -> None:
+    ada = a_desk(MemoryJobs(), "ada")
+    assert ada.preview_sweep(SPEC).warnings == ()
+    (said,) = ada.preview_sweep(SPEC.model_copy(update={"grid": {"slots": [2], "lr": [1, 2]}})).warnings
+    assert said.startswith("nothing in the manifest uses the parameter lr: write {{lr}} where its value belongs")
+    reads = SPEC.model_copy(update={"grid": {"slots": [2], "lr": [1]}, "manifest": SPEC.manifest + "# $SWEEP_LR\n"})
+    assert ada.preview_sweep(reads).warnings == ()
+
+
 def test_a_name_that_was_given_up_meanwhile_is_no_way_to_a_job_of_somebody_else() -> None:
     """Ben's sweep waits to run a stopped point again; he deletes it, and Ada gives a job of hers that name."""
     jobs = MemoryJobs()

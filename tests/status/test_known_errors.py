@@ -58,6 +58,8 @@ MESSAGES = [
     ("no-route", "ssh: connect to host pi-worker-0 port 22: No route to host"),
     ("connection", "kex_exchange_identification: Connection closed by remote host"),
     # shells
+    ("relative-path", "./solver: command not found in /home/ada/work"),
+    ("relative-path", "oarsman: bin/solver: No such file or directory in /home/ada/work"),
     ("command-not-found", "bash: line 1: prted: command not found"),
     ("command-not-found", "sh: 1: orted: not found"),
     ("command-not-found", "/bin/sh: /opt/openmpi/bin/orted: No such file or directory"),

@@ -68,8 +68,8 @@ def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, g
             "需要 1 个 GPU，共 2，空闲 0（占用：default/b 2）；需要 4 个 CPU，共 8，空闲 2（占用：default/b 6）；"
             "需要 9 GiB 内存，共 16，空闲 7（占用：default/b 9）",
         ),
-        ([ask("a", 99)], [], "要求 99 个 CPU，本机只有 8；加 --oversubscribe 仍可启动"),
-        ([ask("a", 1, gpus=3)], [], "要求 3 个 GPU，本机只有 2"),
+        ([ask("a", 99)], [], "要求 99 个 CPU，超过本机总量（8）；加 --oversubscribe 仍可启动"),
+        ([ask("a", 1, gpus=3)], [], "要求 3 个 GPU，超过本机总量（2）"),
         ([ask("big", 8, minutes=12), ask("a", 1)], [ask("b", 4)], "排在 default/big 之后，后者已等待 12 分钟"),
         (
             [ask("big", 8, minutes=12, owner="eve"), ask("a", 1, owner="ada")],

@@ -109,7 +109,7 @@ class HostRecord:
     message: str = ""  # why, where it is not ready
     total: Amounts
     held: Amounts  # promised to jobs
-    used: Amounts | None = None  # really used, where that is known
+    used: Amounts | None = None  # by all programs, where that is known
     holdings: tuple[Holding, ...] = ()
     checked: datetime | None = None  # by `oarsman hosts check`; None: never
     findings: tuple[HostFinding, ...] = ()  # of that check

@@ -26,7 +26,7 @@ from oarsman.control.environments import Attaching, Attachment, LocalEnvironment
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.hosts.core import cgroups, installed_mpi, limits
 from oarsman.engines.hosts.core.job_spec import find_spec
-from oarsman.errors import ConflictError, ForbiddenError, ManifestError, Problem, UsageError, UserError
+from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoundError, Problem, UsageError, UserError
 from oarsman.job.confined import confined_by
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
@@ -126,7 +126,8 @@ class StoredBackend(Edits):
         except asyncio.CancelledError:  # whoever hands it in wants it no more, and will never know its name
             await asyncio.wait([adding])
             if adding.exception() is None:
-                await asyncio.to_thread(self._store.request_stop, job.key)
+                with contextlib.suppress(NotFoundError):  # it is gone already, and another may have its name
+                    await asyncio.to_thread(self._store.request_stop, job.key, adding.result().uid)
             raise
         for uid in to_clear:
             await self._supervisor.poke(uid)

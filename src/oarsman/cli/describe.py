@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
 from itertools import pairwise
@@ -58,13 +59,17 @@ def command(session: Session, names: tuple[str, ...], run: int | None) -> None:
 
 
 def page(shown: ShownJob, happened: list[EventView], now: datetime, *, workers_left: int = 0) -> None:
-    status = shown.status
-    render.pairs(_head(shown, now))
+    status, said = shown.status, _Said()
+    cause = said.once(status.cause.summary) if status.cause is not None else ""
+    says = said.once(render.message(shown.summary))
+    told = [event.model_copy(update={"message": said.before(event.message)}) for event in happened]
+    said.note(event.message for event in told)
+    render.pairs(_head(shown, now, says=says if not cause else ""))
     render.heading(t("Asked for"))
     render.pairs(_asked_for(shown), indent="  ")
-    _conditions(status, now)
+    _conditions(status, now, said)
     _timeline(status)
-    _attempts(status, now)
+    _attempts(status, now, said)
     _placement(shown)
     if workers_left:
         click.echo(f"  {render.kept_workers(workers_left, short(shown.summary.key))}")
@@ -73,9 +78,33 @@ def page(shown: ShownJob, happened: list[EventView], now: datetime, *, workers_l
         render.cause_card(status.cause)
         if waited := _waited_for(status, happened):
             click.echo(t("Before that it waited: {what}", what=render.shown(waited)))
-    if happened:
+    if told:
         render.heading(t("Events"))
-        render.event_table([("", event) for event in happened], now, with_job=False, indent="  ")
+        render.event_table([("", event) for event in told], now, with_job=False, indent="  ")
+
+
+class _Said:
+    """What is on the page: a sentence that is there is not shown again, nor where it ends a longer one."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+
+    def once(self, text: str) -> str:
+        shown = self.before(text)
+        self.note([of(text)])
+        return shown
+
+    def before(self, text: str) -> str:
+        """Without what was said already."""
+        shown = of(text)
+        for one in self._said:
+            rest = shown.removesuffix(one).rstrip()
+            if not rest or (rest != shown and rest.endswith((":", "："))):
+                shown = rest[:-1]
+        return shown
+
+    def note(self, texts: Iterable[str]) -> None:
+        self._said += filter(None, texts)
 
 
 def _waited_for(status: Status, happened: list[EventView]) -> str:
@@ -101,14 +130,14 @@ def _submitted(row: JobSummary, now: datetime) -> str:
     return t("{time} ({age} ago) by {owner}", time=time, age=since, owner=row.owner)
 
 
-def _head(shown: ShownJob, now: datetime) -> list[tuple[str, str]]:
+def _head(shown: ShownJob, now: datetime, *, says: str) -> list[tuple[str, str]]:
     row, job, retry_at = shown.summary, shown.job, shown.status.retry_at
     return [
         (t("Name"), row.name),
         (t("Namespace"), row.namespace),
         (t("Run"), str(row.run) if row.run > 1 else ""),
         (t("State"), row.state),
-        (t("Says"), render.message(row)),
+        (t("Says"), says),
         (t("Submitted"), _submitted(row, now)),
         (t("Folder"), shown.view.folder or ""),
         (t("Limits"), of(shown.view.limits)),
@@ -155,8 +184,8 @@ def _amount(name: str, amount: Decimal) -> str:
     return units.size(int(amount)) if name in ("memory", "ephemeral-storage") else f"{float(amount):g}"
 
 
-def _conditions(status: Status, now: datetime) -> None:
-    rows = [[c.type, str(c.status), units.age(c.since, now), c.reason, of(c.message)] for c in status.conditions]
+def _conditions(status: Status, now: datetime, said: _Said) -> None:
+    rows = [[c.type, str(c.status), units.age(c.since, now), c.reason, said.once(c.message)] for c in status.conditions]
     render.section(t("Conditions"), [t("TYPE"), t("STATUS"), t("SINCE"), t("REASON"), t("MESSAGE")], rows)
 
 
@@ -169,11 +198,11 @@ def _timeline(status: Status) -> None:
     render.section(t("Timeline"), [t("STEP"), t("TIME"), t("TOOK")], rows)
 
 
-def _attempts(status: Status, now: datetime) -> None:
+def _attempts(status: Status, now: datetime, said: _Said) -> None:
     if len(status.attempts) > 1:
         rows = []
         for one in status.attempts:
-            took, cause = units.took(one.started, one.ended, now), of(one.cause.summary) if one.cause else ""
+            took, cause = units.took(one.started, one.ended, now), said.once(one.cause.summary) if one.cause else ""
             rows.append([str(one.number), local(one.started), took, one.outcome or t("running"), cause])
         headers = [t("ATTEMPT"), t("STARTED"), t("DURATION"), t("OUTCOME"), t("CAUSE")]
         render.section(t("Attempts"), headers, rows)

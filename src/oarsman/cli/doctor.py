@@ -59,11 +59,11 @@ def _findings(session: Session) -> Sequence[DoctorFinding]:
 def _show(findings: Sequence[DoctorFinding], session: Session, *, hopeless: bool) -> None:
     shown = [f for f in findings if f.level != "ok"] if session.quiet else findings
     if shown:
-        render.table([t("STATE"), t("WHAT"), t("FOUND")], [[f.level, f.subject, of(f.message)] for f in shown])
+        render.table([t("STATE"), t("WHAT"), t("FOUND")], [[of(f.level), of(f.subject), of(f.message)] for f in shown])
     advice = [f for f in findings if f.advice]
     if advice:
         render.heading(t("What would help"))
-        render.pairs([(f.subject, of(f.advice or "")) for f in advice], indent="  ")
+        render.pairs([(of(f.subject), of(f.advice or "")) for f in advice], indent="  ")
     if not session.quiet:
         click.echo()
         click.echo(_verdict(session.engine, hopeless=hopeless))

@@ -16,6 +16,7 @@ import click
 from oarsman.cli.session import Session
 from oarsman.cli.text import note, of, safe, t
 from oarsman.errors import ManifestError, NotFoundError, OarsmanError, Problem
+from oarsman.text.sentence import listed
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -37,7 +38,7 @@ def report(error: BaseException, session: Session) -> int:
         case ManifestError():
             for problem in error.problems:
                 note(explained(problem))
-            note(t("problems: {count}", count=len(error.problems)))
+            note(t("problems: {count}", count=sum(not problem.warning for problem in error.problems)))
             return error.exit_code
         case OarsmanError():
             if isinstance(error, NotFoundError) and error.hint is None:
@@ -89,7 +90,7 @@ def _of_a_verb(ctx: click.Context, option: str) -> bool:
 def _refused(error: click.BadParameter, param: click.Parameter) -> str:
     match param.type:
         case click.Choice():
-            choices = ", ".join(map(str, param.type.choices))
+            choices = of(listed(map(str, param.type.choices)))
             return t("{what} takes one of: {choices}", what=_called(param), choices=choices)
         case click.types.IntParamType():
             least = getattr(param.type, "min", None)
@@ -110,7 +111,8 @@ def explained(problem: Problem) -> str:
     from oarsman.manifest.problems import render
 
     hint = of(problem.hint) if problem.hint else None
-    return render(replace(problem, message=of(problem.message), hint=hint), error=t("error: "), hint=t("hint: "))
+    shown = replace(problem, message=of(problem.message), hint=hint)
+    return render(shown, error=t("error: "), warning=t("warning: "), hint=t("hint: "))
 
 
 def _unexpected(error: BaseException, session: Session) -> int:

@@ -14,7 +14,7 @@ import click
 from oarsman.backends.base import STAGES
 from oarsman.cli import documents, options, render
 from oarsman.cli.session import Session
-from oarsman.cli.text import note, of, pad, t
+from oarsman.cli.text import note, of, pad, t, width
 from oarsman.cli.verbs import option, verb
 from oarsman.cli.waiting import StatusLine
 from oarsman.text import units
@@ -42,7 +42,12 @@ class Shown:
         if self._every_step:
             for finding in findings:
                 ends = f"{finding.host} -> {finding.other}" if finding.other else finding.host
-                self._line(finding.level, ends, f"{_step(finding.step)}: {of(finding.message)}", finding.hint)
+                self._line(
+                    finding.level,
+                    ends,
+                    t("{what}: {why}", what=_step(finding.step), why=of(finding.message)),
+                    finding.hint,
+                )
             return
         if not self._quiet:
             for ends, steps in _together(good):
@@ -64,7 +69,7 @@ def _mark(level: str) -> str:
     if sys.stdout.isatty() and render.coloured(sys.stdout):
         sign, colour = _MARKS[level]
         return click.style(sign, fg=colour)
-    return pad(level, len("skipped"))
+    return pad(of(level), max(width(of(one)) for one in _MARKS))
 
 
 def _together(good: Iterable[Finding]) -> list[tuple[str, str]]:

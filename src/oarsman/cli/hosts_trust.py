@@ -18,6 +18,7 @@ from oarsman.cli.session import Session
 from oarsman.cli.text import note, of, t
 from oarsman.cli.verbs import option, verb
 from oarsman.errors import UsageError, UserError
+from oarsman.text.sentence import sentences
 
 if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.inventory import Inventory
@@ -208,8 +209,7 @@ def _show_left_out(trust: Trust, asked: TrustArguments) -> None:
 
 
 def _sentence(found: Trouble) -> str:
-    hint = f"; {of(found.hint)}" if found.hint else ""
-    return render.shown(of(found.message) + hint)
+    return render.shown(of(sentences(filter(None, (found.message, found.hint)))))
 
 
 # -- what is changed -------------------------------------------------------------------------------------

@@ -16,9 +16,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from oarsman import names
-from oarsman.cli import options
+from oarsman.cli import options, render
+from oarsman.cli.failures import explained
 from oarsman.cli.session import Session
-from oarsman.cli.text import of, t
+from oarsman.cli.text import note, of, t
 from oarsman.cli.verbs import Verb, option, together
 from oarsman.errors import ConflictError, ManifestError, Problem, UsageError, UserError
 from oarsman.manifest import builder
@@ -39,6 +40,8 @@ class JobInput:
         """Every document asked for, valid and in its namespace."""
         if self.shape is None:
             jobs = [job for path in self.words for job in load(path)]
+            for problem in (problem for job in jobs for problem in job.warnings):
+                note(explained(problem))
             return [placed(builder.apply(job.document, self.settings), session) for job in jobs]
         if not self.words:
             raise UsageError(t("-n was given but no program"), hint="oarsman run -n 4 -- python3 -m mpi4py train.py")
@@ -87,6 +90,8 @@ def hand_in(session: Session, document: dict[str, Any], *, replace: bool) -> Job
         raise
     if view.limits:
         session.note(of(view.limits))
+    for remark in view.warnings:
+        session.note(render.warning(remark))
     return view
 
 

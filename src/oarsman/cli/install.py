@@ -11,7 +11,8 @@ from oarsman.cli import documents, options
 from oarsman.cli.session import Session
 from oarsman.cli.text import t
 from oarsman.cli.verbs import option, verb
-from oarsman.errors import UsageError
+from oarsman.errors import AccessError, ClusterError, UsageError
+from oarsman.text.sentence import Text, sentences
 
 if TYPE_CHECKING:
     from oarsman.backends.kube.install import InstallStep
@@ -117,14 +118,24 @@ def uninstall_verb(session: Session, namespace: str, with_crd: bool, force: bool
     from oarsman.backends.kube import install
     from oarsman.backends.kube.lookups import in_plain_words
 
-    cluster = session.cluster()
-    kube = session.run(cluster.kube())
-    wanted = install.documents(install.InstallSettings(namespace=namespace))
-    if not yes:
-        _ask(cluster.access.server, session.run(install.count_jobs(kube)) if with_crd else None)
-    with in_plain_words(cluster.access):
-        for step in session.iterate(install.remove(kube, wanted, with_definition=with_crd, force=force)):
-            show(step, session)
+    try:
+        cluster = session.cluster()
+        kube = session.run(cluster.kube())
+        wanted = install.documents(install.InstallSettings(namespace=namespace))
+        if not yes:
+            _ask(cluster.access.server, session.run(install.count_jobs(kube)) if with_crd else None)
+        with in_plain_words(cluster.access):
+            for step in session.iterate(install.remove(kube, wanted, with_definition=with_crd, force=force)):
+                show(step, session)
+    except (AccessError, ClusterError) as error:
+        error.hint = sentences(filter(None, (error.hint, _FROM_THIS_MACHINE)))
+        raise
+
+
+_FROM_THIS_MACHINE = Text(
+    "this verb is for clusters. From this machine Oarsman is removed with `oarsman delete --all --yes`, "
+    "`oarsman supervisor stop`, `rm -rf ~/.local/state/oarsman` and `pip uninstall oarsman`"
+)
 
 
 def _ask(server: str, jobs: int | None) -> None:

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 @verb(
     "list",
-    t("List the jobs, the newest last. Without --namespace, those of every namespace; on a cluster, of one."),
+    t(
+        "List the jobs, the newest last, with the cause of each that failed and what each that waits is waiting for. "
+        "Without --namespace, those of every namespace; on a cluster, of one."
+    ),
     "oarsman list",
-    ("oarsman list -o wide", t("with slots, MPI, owner, attempt and what each job says of itself")),
+    ("oarsman list -o wide", t("with reason, slots, MPI, owner and attempt, and messages in full")),
     ("oarsman list --state Failed -o name | xargs oarsman delete", t("delete the jobs that failed")),
 )
 @option("--state STATE", t("Only jobs in this state: Running, Queued, Failed, ..."))

@@ -103,7 +103,7 @@ def _known(name: str, option: click.Option, value: str | None, words: Iterator[s
 )
 @option(
     "--gang-scheduling NAME",
-    t("Schedule all pods of a job or none: volcano, or a scheduler with scheduler-plugins."),
+    t("Schedule all pods of a job or none: volcano, kubernetes, or a scheduler with scheduler-plugins."),
     default="",
 )
 @option("--cluster-domain DOMAIN", t("Write host names with this domain, such as cluster.local."), default="")

@@ -11,9 +11,10 @@ from click.shell_completion import CompletionItem
 
 from oarsman import names as words
 from oarsman.cli.session import Session, short
-from oarsman.cli.text import parse_duration, t
+from oarsman.cli.text import of, parse_duration, t
 from oarsman.cli.verbs import Common, Decorator, option, remember, together
 from oarsman.errors import OarsmanError, UsageError
+from oarsman.text.sentence import listed
 
 if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
@@ -122,7 +123,7 @@ run = option("--run N", t("Of this run, as `oarsman history` numbers them; defau
 
 def output(*forms: str) -> Decorator:
     """`-o`; None means the form for people."""
-    return option("-o, --output FORM", t("Print as {forms}.", forms=", ".join(forms)), type=click.Choice(forms))
+    return option("-o, --output FORM", t("Print as {forms}.", forms=of(listed(forms))), type=click.Choice(forms))
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:

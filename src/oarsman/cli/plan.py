@@ -63,6 +63,7 @@ def as_data(job: Job, found: PlanView) -> dict[str, object]:
         "rewrittenLaunchLine": found.rewritten,
         "objects": found.objects,
         "notHonoured": found.not_honoured,
+        "warnings": found.warnings,
     }
 
 
@@ -88,6 +89,7 @@ def show(job: Job, found: PlanView) -> None:
     render.block(t("Environment"), "\n".join(f"{name}={value}" for name, value in sorted(found.environment.items())))
     render.block(t("Would be made"), "\n".join(map(of, found.objects)))
     render.block(t("Cannot be honoured here"), "\n".join(map(of, found.not_honoured)))
+    render.block(t("Warnings"), "\n".join(map(of, found.warnings)))
 
 
 def _room(fit: FitView) -> str:

@@ -6,9 +6,11 @@ the card, on a terminal alone, and is imported there.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -16,7 +18,7 @@ import click
 from oarsman import names
 from oarsman.cli import documents
 from oarsman.cli.session import Session, short
-from oarsman.cli.text import of, pad, safe, t, width
+from oarsman.cli.text import clipped, of, pad, safe, t, width
 from oarsman.status import words
 from oarsman.text import units
 
@@ -38,6 +40,8 @@ _COLOURS = {
     "missing": "red",
 }
 
+_NARROWEST = 20  # columns that the last cell of a table has in any case
+
 Style = Callable[[str], str]
 
 
@@ -52,27 +56,42 @@ def shown(text: str, stream: IO[str] | None = None) -> str:
     return safe(text) if (stream or sys.stdout).isatty() else text
 
 
+@cache
+def _colours(_language: str) -> Mapping[str, str]:
+    return {of(word): colour for word, colour in _COLOURS.items()} | _COLOURS
+
+
 def by_word(text: str) -> str:
-    colour = _COLOURS.get(text.strip())
+    colour = _colours(t.language).get(text.strip())
     return click.style(text, fg=colour) if colour else text
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "") -> None:
-    """Columns two spaces apart; the words of `_COLOURS` are coloured wherever they fill a cell."""
+def table(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "", columns: int | None = None
+) -> None:
+    """Columns two spaces apart; the words of `_COLOURS` are coloured wherever they fill a cell. columns: as many as a
+    line may take; the last cell is cut to that."""
     cells = [list(headers)] + [[" ".join(shown(cell).split("\n")) or "-" for cell in row] for row in rows]
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
+    if columns is not None:
+        room = max(columns - sum(widths[:-1]) - 2 * (len(widths) - 1), _NARROWEST)
+        cells = [[*row[:-1], clipped(row[-1], room)] for row in cells]
     for number, row in enumerate(cells):
         style: Style = by_word if number else (lambda text: click.style(text, bold=True))
-        padded = [style(pad(cell, columns)) for cell, columns in zip(row[:-1], widths, strict=False)]
+        padded = [style(pad(cell, needed)) for cell, needed in zip(row[:-1], widths, strict=False)]
         click.echo(indent + "  ".join([*padded, style(row[-1])]))
 
 
 def pairs(rows: Iterable[tuple[str, str]], *, indent: str = "") -> None:
     """Facts with their names: `State:  Running`. Facts that are empty are left out."""
-    kept = [(f"{name}:", value) for name, value in rows if value]
+    kept = [(t("{name}:", name=name), value) for name, value in rows if value]
     column = max((width(name) for name, _ in kept), default=0) + 2
     for name, value in kept:
         click.echo(f"{indent}{pad(name, column)}{by_word(shown(value))}")
+
+
+def warning(text: str) -> str:
+    return f"{by_word(t('warning: '))}{shown(of(text))}"
 
 
 def heading(text: str) -> None:
@@ -110,26 +129,30 @@ def block(title: str, text: str) -> None:
 
 # -- jobs --------------------------------------------------------------------------------------------
 def job_table(rows: Sequence[JobSummary], now: datetime, *, wide: bool = False) -> None:
-    """Where a job is, is shown where that differs; a wide table has it anyway."""
-    headers = [t("NAME"), t("STATE"), t("WORKERS"), t("AGE"), t("DURATION"), t("REASON")]
-    several = len({row.engine for row in rows}) > 1
-    if wide:
-        headers += [t("SLOTS"), "MPI", t("ENGINE"), t("OWNER"), t("ATTEMPT"), t("MESSAGE")]
-    elif several:
-        headers.append(t("ENGINE"))
+    """Where a job is, and which run it is, are shown where that differs. A wide one may exceed a terminal."""
+    several, again = len({row.engine for row in rows}) > 1, any(row.run > 1 for row in rows)
 
-    def more(row: JobSummary) -> list[str]:
-        if not wide:
-            return [row.engine] if several else []
-        engine = f"{row.engine} ({row.machines})" if row.machines else row.engine
-        return [str(row.slots), row.implementation, engine, row.owner, str(row.attempt or ""), message(row)]
-
-    def cells(row: JobSummary) -> list[str]:
+    def cells(row: JobSummary) -> dict[str, str]:
         workers = str(row.workers) if finished(row) else f"{row.workers_ready}/{row.workers}"
-        age, took = units.age(row.created, now), units.took(row.started, row.ended, now)
-        return [short(row.key), row.state, workers, age, took, row.reason]
+        found = {t("NAME"): short(row.key), t("STATE"): row.state, t("WORKERS"): workers}
+        found |= {t("AGE"): units.age(row.created, now), t("DURATION"): units.took(row.started, row.ended, now)}
+        found |= {t("RUN"): str(row.run)} if again else {}
+        if not wide:
+            return found | ({t("ENGINE"): row.engine} if several else {}) | {t("MESSAGE"): _more_than_its_state(row)}
+        engine = f"{row.engine} ({row.machines})" if row.machines else row.engine
+        found |= {t("REASON"): row.reason, t("SLOTS"): str(row.slots), "MPI": row.implementation, t("ENGINE"): engine}
+        return found | {t("OWNER"): row.owner, t("ATTEMPT"): str(row.attempt or ""), t("MESSAGE"): message(row)}
 
-    table(headers, [cells(row) + more(row) for row in rows])
+    lines = [cells(row) for row in rows]
+    room = None if wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
+    table(list(lines[0]), [list(line.values()) for line in lines], columns=room)
+
+
+_SAYS_ITS_STATE = (names.REASON_CREATED, names.REASON_RUNNING, names.REASON_SUCCEEDED, names.REASON_SUSPENDED)
+
+
+def _more_than_its_state(row: JobSummary) -> str:
+    return "" if row.reason in _SAYS_ITS_STATE and not row.queue_position else message(row)
 
 
 def finished(row: JobSummary) -> bool:
@@ -141,7 +164,7 @@ def message(row: JobSummary) -> str:
     """Why it is as it is, in a sentence: the cause, the queue, or what the condition says."""
     if row.cause or not row.queue_position:
         return of(row.cause or row.message)
-    return t("place {position} in the queue: {reason}", position=row.queue_position, reason=of(row.message))
+    return t("number {position} in the queue: {reason}", position=row.queue_position, reason=of(row.message))
 
 
 def listing(

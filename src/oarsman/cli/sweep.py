@@ -102,6 +102,8 @@ def run(
         points=sweep_run.points_of(points) if points else None,
         **more,
     )
+    for warning in sweep_run.unused_parameters(spec):
+        session.note(render.warning(warning))
     return sweep_run.in_the_foreground(session, spec, wait=wait, output=output)
 
 

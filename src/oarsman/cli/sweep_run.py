@@ -9,7 +9,7 @@ import csv
 import io
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -25,7 +25,7 @@ from oarsman.cli.session import Session, short
 from oarsman.cli.text import note, of, t
 from oarsman.cli.waiting import StatusLine
 from oarsman.errors import ManifestError, NotFoundError, UsageError
-from oarsman.job.sweep import NOT_SUBMITTED, index_of, text_of, typed, values_of
+from oarsman.job.sweep import NOT_SUBMITTED, index_of, text_of, typed, unused, values_of
 from oarsman.manifest import builder
 from oarsman.status.words import ENDED
 from oarsman.text import units
@@ -138,16 +138,15 @@ class _Watched:
 
     def _show(self) -> None:
         drive = self._drive
-        words = Counter(drive.states.values())
+        words = Counter({NOT_SUBMITTED: drive.total - len(drive.states)}) + Counter(drive.states.values())
         ended = sum(words[state] for state in ("Succeeded", "Failed", "Stopped"))
         self._progress.show(
             t(
-                "{name}: {ended} of {total} ended, {failed} failed, {active} on their way",
+                "{name}: {ended} of {total} ended ({states})",
                 name=short(drive.sweep.key),
                 ended=ended,
                 total=drive.total,
-                failed=words["Failed"],
-                active=len(drive.states) - ended,
+                states=t(", ").join(f"{count} {t.of(state)}" for state, count in sorted(words.items())),
             )
         )
 
@@ -290,6 +289,12 @@ def _from_yaml(raw: bytes, source: str) -> list[dict[str, Parameter]]:
     if not all(isinstance(one, dict) and all(isinstance(value, scalars) for value in one.values()) for one in found):
         return []
     return [{str(name): value for name, value in one.items()} for one in found]
+
+
+def unused_parameters(wanted: SweepSpec) -> Sequence[str]:
+    from oarsman.service.sweeps import sweep_of_spec
+
+    return unused(sweep_of_spec(wanted))
 
 
 def manifest_of(asked: JobInput, session: Session) -> str:

@@ -59,10 +59,19 @@ def pad(text: str, columns: int) -> str:
     return text + " " * (columns - width(text))
 
 
+def clipped(text: str, columns: int) -> str:
+    """At most so many columns, with an ellipsis where something is left out."""
+    if width(text) <= columns:
+        return text
+    while width(text) >= columns:
+        text = text[: columns - 1] if len(text) >= columns else text[:-1]
+    return f"{text.rstrip()}…"
+
+
 def wrap(text: str, columns: int) -> list[str]:
     """Lines of at most `columns`, broken at spaces and between Chinese characters."""
     lines, line = [], ""
-    for piece in re.findall(r"\s+|[\x21-\x7e]+|[^\x00-\x7f][，。；：、）」』！？]*", text):
+    for piece in re.findall(r"\s+|(?:[\x21-\x7e]+|[^\x00-\x7f])[，。；：、）」』！？”]*", text):
         if width(line) + width(piece.rstrip()) > columns and line.strip():
             lines.append(line.rstrip())
             line = piece.lstrip()

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +17,11 @@ from oarsman.cli.session import Session, short
 from oarsman.cli.text import note, of, safe, t
 from oarsman.cli.verbs import option, verb
 from oarsman.errors import ManifestError, OarsmanError, Problem
+from oarsman.job.remarks import remarks
+from oarsman.text.sentence import Text
+
+if TYPE_CHECKING:
+    from oarsman.job.job import Job
 
 INVALID = 2
 
@@ -23,13 +30,23 @@ INVALID = 2
 class Verdict:
     source: str
     jobs: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()  # and warnings that have a place in the file
+
+    @property
+    def errors(self) -> int:
+        return sum(not problem.warning for problem in self.problems)
+
+    @property
+    def valid(self) -> bool:
+        return not self.errors
 
 
 @verb(
     "validate",
     t(
         "Check manifests without running anything. Every problem is shown with its file, line, column and field. "
+        "A field of a pod template that Oarsman does not know is a warning. "
         "The exit code is 0 if all are valid, otherwise 2."
     ),
     "oarsman validate job.yaml other.yaml",
@@ -37,10 +54,11 @@ class Verdict:
     ("helm template chart | oarsman validate -", t("from a pipe")),
 )
 @options.files
+@option("--strict", t("Treat warnings as errors."))
 @options.output("json", "yaml")
-def validate_verb(session: Session, files: tuple[str, ...], output: str | None) -> int:
-    verdicts = [examine(path) for path in files]
-    valid = not any(verdict.problems for verdict in verdicts)
+def validate_verb(session: Session, files: tuple[str, ...], output: str | None, strict: bool) -> int:
+    verdicts = [examine(path, strict=strict) for path in files]
+    valid = all(verdict.valid for verdict in verdicts)
     if output:
         documents.emit({"valid": valid, "files": [asdict(verdict) for verdict in verdicts]}, output)
     else:
@@ -49,11 +67,13 @@ def validate_verb(session: Session, files: tuple[str, ...], output: str | None) 
     return 0 if valid else INVALID
 
 
-def examine(path: str) -> Verdict:
+def examine(path: str, *, strict: bool = False) -> Verdict:
     """The verdict on one file. What cannot even be read is a problem like any other."""
     source = "<stdin>" if path == "-" else path
     try:
-        return Verdict(source, jobs=tuple(job.key for job in inputs.load(path)))
+        jobs = inputs.load(path)
+        found = tuple(replace(problem, warning=not strict) for job in jobs for problem in job.warnings)
+        return Verdict(source, jobs=tuple(job.key for job in jobs), warnings=tuple(_warnings(jobs)), problems=found)
     except ManifestError as error:
         return Verdict(source, problems=error.problems)
     except OarsmanError as error:
@@ -63,27 +83,41 @@ def examine(path: str) -> Verdict:
     return Verdict(source, problems=(Problem(source=source, line=0, column=0, field="", message=message, hint=hint),))
 
 
+def _warnings(jobs: Sequence[Job]) -> Iterator[str]:
+    for job in jobs:
+        for remark in remarks(job):
+            yield remark if len(jobs) == 1 else Text("{what}: {why}", what=short(job.key), why=remark)
+
+
 def _show(verdict: Verdict, session: Session) -> None:
     for problem in verdict.problems:
         click.echo(explained(problem))
-    if verdict.problems:
-        click.echo(t("{source}: problems: {count}", source=render.shown(verdict.source), count=len(verdict.problems)))
+    if not verdict.valid:
+        click.echo(t("{source}: problems: {count}", source=render.shown(verdict.source), count=verdict.errors))
     else:
         jobs = ", ".join(map(short, verdict.jobs))
         session.say(t("{source}: valid ({jobs})", source=render.shown(verdict.source), jobs=render.shown(jobs)))
+        for warning in verdict.warnings:
+            session.say(render.warning(warning))
 
 
 @verb(
     "convert",
     t(
-        "Convert a manifest to another version of the MPIJob API. The result goes to standard output; fields "
-        "that the other version does not have are listed on standard error."
+        "Convert a manifest to another version of the MPIJob API. The result goes to standard output and keeps "
+        "comments; fields that the other version does not have are listed on standard error."
     ),
-    "oarsman convert old.yaml --to v2beta1 > new.yaml",
+    "oarsman convert old.yaml > new.yaml",
     ("cat new.yaml | oarsman convert - --to v1", t("the other way, from a pipe")),
 )
 @options.file
-@option("--to", t("The version to write."), "target", required=True, type=click.Choice(["v1", "v2beta1"]))
+@option(
+    "--to",
+    t("The version to write; default v2beta1."),
+    "target",
+    default="v2beta1",
+    type=click.Choice(["v1", "v2beta1"]),
+)
 def convert_verb(_: Session, file: str, target: str) -> None:
     from oarsman import manifest
     from oarsman.job.job import ApiVersion

@@ -49,7 +49,7 @@ def section(formatter: click.HelpFormatter, heading: str, rows: Rows) -> None:
     """Two columns; the second is wrapped under itself."""
     if not rows:
         return
-    formatter.write(f"\n{heading}:\n")
+    formatter.write(f"\n{t('{name}:', name=heading)}\n")
     column = min(max(text.width(first) for first, _ in rows), 28) + 4
     for first, second in rows:
         head = text.pad(f"  {first}", column)
@@ -64,7 +64,7 @@ def section(formatter: click.HelpFormatter, heading: str, rows: Rows) -> None:
 class Verb(click.Command):
     def __init__(self, *args: Any, examples: Sequence[Example], of_place: bool = False, **kwargs: Any) -> None:
         """`of_place`: about a place itself, which a server does not let others at."""
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **{"options_metavar": t("[OPTIONS]"), **kwargs})
         self.examples = [(example, "") if isinstance(example, str) else example for example in examples]
         self._of_place = of_place
         self.params.extend(everywhere())
@@ -106,7 +106,7 @@ class Verb(click.Command):
         return option
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(f"\n{t('Examples')}:\n")
+        formatter.write(f"\n{t('{name}:', name=t('Examples'))}\n")
         for line, meaning in self.examples:
             formatter.write(f"  {line}\n")
             formatter.write("".join(f"      {part}\n" for part in text.wrap(meaning, formatter.width - 6)))

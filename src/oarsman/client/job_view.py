@@ -110,7 +110,8 @@ def reached(job: JobView, wish: Wish) -> bool:
     if wish == "finished":
         return ended(job)
     if wish == "running":  # one that ran and ended while nobody looked has been running
-        return _holds(job, names.RUNNING) or (ended(job) and any(step.name == "launched" for step in job.timeline))
+        runs = _holds(job, names.RUNNING) and not _holds(job, names.RESTARTING)
+        return runs or (ended(job) and any(step.name == "launched" for step in job.timeline))
     return wish != "deleted" and _holds(job, _CONDITIONS[wish])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from oarsman.control.queue import WorkQueue
 from oarsman.control.reconciler import EngineSite, Reconciler, Tried, utc_now
 from oarsman.engines.contract import Assignment
 from oarsman.engines.kube.caches import Caches
-from oarsman.engines.kube.client import Access, Kube
+from oarsman.engines.kube.client import Access, Kube, on_behalf_of
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.engine import KubeEngine
 from oarsman.engines.kube.lease import Election
@@ -29,11 +28,12 @@ from oarsman.job.job import Job
 
 log = logging.getLogger("oarsman")
 _CONCURRENT_REQUESTS: Final = 64
+_BETWEEN_LOOKS: Final = 5.0  # seconds, for the definition
 _REST: Final = 0.1  # seconds between two turns of a job: pods change in crowds, and a crowd is looked at in one turn
 
 
 class Operator:
-    """What a leader does."""
+    """Follows everything, and acts while it leads."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Operator:
         # A flood of new jobs must not delay news of the others.
         self.queue = WorkQueue(ahead=lambda key: self.reconciler.knows(key))
         self.reconciler = Reconciler(
-            KubeRecords(kube, self.caches.mpijobs, metrics),
+            KubeRecords(kube, self.caches.mpijobs, metrics, self.queue.add_after),
             EngineSite(self.engine, LeftToTheScheduler()),
             self.queue,
             now=now,
@@ -68,20 +68,42 @@ class Operator:
             rest=_REST,
             finish_within=settings.shutdown_seconds,
         )
-        metrics.queue_depth.set_function(lambda: len(self.queue))  # asked at each scrape; the last leader counts
+        metrics.queue_depth.set_function(lambda: len(self.queue))  # asked at each scrape
+        self._following: asyncio.Task[None] | None = None
+        self._warm = asyncio.Event()
+
+    def follow(self) -> asyncio.Task[None]:
+        """Begins before it leads: who has read everything already takes over at once."""
+        if self._following is None:
+            self._following = asyncio.create_task(self._follow())
+        return self._following
+
+    async def _follow(self) -> None:
+        try:
+            await self.engine.start(self.queue.add)
+            self._warm.set()
+            await self.caches.follow()
+        finally:
+            await self.engine.close()
 
     async def run(self) -> None:
         """Until cancelled; a turn that is under way is finished first, if it does not take too long."""
-        await self.engine.start(self.queue.add)
-        turning = asyncio.create_task(self.reconciler.run())
+        following = self.follow()
+        turning = asyncio.create_task(self._act())
         try:
-            await asyncio.gather(turning, self.caches.follow())
+            await asyncio.gather(turning, following)
         finally:
             turning.cancel()
             await asyncio.wait([turning])
-            await self.engine.close()
+            following.cancel()
+            await asyncio.wait([following])
+
+    async def _act(self) -> None:
+        await self._warm.wait()
+        await self.reconciler.run()
 
     async def _measured(self, key: str, turn: Tried) -> None:
+        on_behalf_of.set(key)
         started = time.monotonic()
         with self._turns.turn(key):
             result = await turn(key)
@@ -114,7 +136,7 @@ async def run(settings: OperatorSettings, access: Access) -> None:
         Kube(access, rate=settings.rate, concurrency=_CONCURRENT_REQUESTS, observe=request) as kube,
         Kube(access, observe=request) as lease_kube,
     ):
-        await _require_definition(kube)
+        await _require_definition(kube, access.server)
         election = Election(
             lease_kube,
             namespace=settings.lock_namespace,
@@ -125,7 +147,7 @@ async def run(settings: OperatorSettings, access: Access) -> None:
             annotations={names.ANNOTATION_WATCHES: ",".join(settings.namespaces)},
         )
         may_act = (lambda: election.leading) if settings.leader_elect else (lambda: True)
-        office = _Office(lambda: Operator(kube, settings, metrics, turns, may_act=may_act), metrics)
+        office = _Office(Operator(kube, settings, metrics, turns, may_act=may_act), metrics)
         health = HealthServer(
             alive={"lease": lease_is_renewed(election), "turns": turns},
             ready={"api": reachable, "caches": office.trouble},
@@ -136,44 +158,50 @@ async def run(settings: OperatorSettings, access: Access) -> None:
             address=settings.bind_address,
         )
         await health.start()
+        following = office.operator.follow()
         try:
             await (election.run(office.lead) if settings.leader_elect else office.lead())
         finally:
+            following.cancel()
+            await asyncio.wait([following])
             await health.stop()
 
 
 class _Office:
     """What a leader does, and whether it can. A replica that only waits is ready too."""
 
-    def __init__(self, make: Callable[[], Operator], metrics: Metrics) -> None:
-        self._make = make
+    def __init__(self, operator: Operator, metrics: Metrics) -> None:
+        self.operator = operator
         self._metrics = metrics
-        self._operator: Operator | None = None
+        self._leads = False
 
     async def lead(self) -> None:
-        self._operator = self._make()
+        self._leads = True
         self._metrics.leader.set(1)
         try:
-            await self._operator.run()
+            await self.operator.run()
         finally:
             self._metrics.leader.set(0)
-            self._operator = None
+            self._leads = False
 
     def trouble(self) -> str | None:
-        if self._operator is None:
+        if not self._leads:
             return None
-        caches = self._operator.caches
+        caches = self.operator.caches
         return caches.trouble or (None if caches.synced else "not everything has been read yet")
 
 
-async def _require_definition(kube: Kube) -> None:
+async def _require_definition(kube: Kube, server: str) -> None:
     """Without the CRD there is nothing to do; waiting for it is kinder than restarting for ever."""
-    told = False
+    told = ""
     while True:
-        with contextlib.suppress(RetryableError):
+        try:
             if await kube.has(kinds.MPIJOBS):
                 return
-        if not told:
-            log.warning("the cluster does not know MPIJobs yet; waiting for the definition mpijobs.kubeflow.org")
-        told = True
-        await asyncio.sleep(5)
+            why = "the cluster does not know MPIJobs yet; waiting for the definition mpijobs.kubeflow.org"
+        except RetryableError as error:
+            why = f"cannot ask {server} whether it knows MPIJobs; trying again: {error}"
+        if why != told:
+            log.warning("%s", why)
+        told = why
+        await asyncio.sleep(_BETWEEN_LOOKS)

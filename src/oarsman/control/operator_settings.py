@@ -12,7 +12,7 @@ LOCK_NAMESPACE = "mpi-operator"
 class OperatorSettings:
     # -- what is looked after --------------------------------------------------------------------------
     namespaces: tuple[str, ...] = ()  # none: all of them
-    gang_scheduling: str = ""  # volcano, or the name of a scheduler that knows scheduler-plugins' PodGroups
+    gang_scheduling: str = ""  # volcano, kubernetes, or the name of a scheduler that knows scheduler-plugins' PodGroups
     cluster_domain: str = ""  # suffix of host names, such as cluster.local; empty: none
     kubectl_delivery_image: str = ""  # brings kubectl to the launchers of v1 jobs; empty: the built-in way
     start_barrier_seconds: float = 300.0  # how long a launcher may wait for its workers

@@ -27,7 +27,7 @@ class WorkQueue:
         self._ahead_in_a_row = 0
         self._working: set[str] = set()
         self._again: set[str] = set()  # added while being worked on
-        self._delayed: dict[str, asyncio.TimerHandle] = {}  # each for the earliest time it is wanted
+        self._delayed: dict[str, tuple[float, asyncio.Handle]] = {}  # each for the earliest time it is wanted
         self._failures: dict[str, int] = {}
         self._idle = asyncio.Event()
         self._idle.set()
@@ -48,12 +48,13 @@ class WorkQueue:
             self.add(key)
             return
         loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
         known = self._delayed.get(key)
         if known is not None:
-            if known.when() <= loop.time() + seconds:
+            if known[0] <= due:
                 return
-            known.cancel()
-        self._delayed[key] = loop.call_later(seconds, self._due, key)
+            known[1].cancel()
+        self._delayed[key] = due, loop.call_later(seconds, self._due, key)
 
     def retry(self, key: str) -> float:
         """Again after a delay that doubles with each failure in a row."""

@@ -12,21 +12,23 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from oarsman import names
+from oarsman.control.form import Form, as_it_runs, is_theirs, obeying, still_ours
 from oarsman.control.queue import WorkQueue
 from oarsman.engines.contract import Assignment, Engine
 from oarsman.errors import ManifestError, OarsmanError, PlaceLostError, Problem, RetryableError
 from oarsman.job.job import Job
 from oarsman.job.observed import Observed
 from oarsman.job.state import Status
-from oarsman.manifest import job_from_document, salvaged
+from oarsman.manifest import job_from_document
 from oarsman.plan.actions import Action, CreateWorker, DeleteJob, DeleteWorker, Event, Plan, Severity
-from oarsman.plan.reconcile import not_before, reconcile, reject
+from oarsman.plan.reconcile import not_before, reconcile, reject, what_is_wrong
 from oarsman.status import conditions
 from oarsman.text.sentence import Text
 
@@ -54,6 +56,8 @@ class Record(Generic[Stored]):
     stored: Stored  # what it was read from
     identity: Mapping[str, Any] = field(default_factory=dict)  # fields of its `Job` that its document does not say
     engine: str = ""  # the name of the one it was handed to
+    mistaken: bool = False  # it is not valid; an earlier form is carried out
+    valid: Stored | None = None  # what that was read from, if this process did
     deleting: bool = False  # to be removed as soon as nothing of it lives
     collected: bool = False  # it is being removed by others, with all it owns
 
@@ -65,6 +69,9 @@ class Records(Protocol[Stored]):
 
     def document(self, record: Record[Stored]) -> Mapping[str, Any]:
         """The manifest, as its author wrote it."""
+
+    def last_valid(self, record: Record[Stored]) -> Mapping[str, Any] | None:
+        """The manifest as it was when it was last valid, if that was kept."""
 
     def assignment(self, record: Record[Stored], job: Job) -> Assignment: ...
 
@@ -125,7 +132,7 @@ class Reconciler(Generic[Stored]):
     finish_within: float = 0.0  # seconds for the turns under way when cancelled
 
     def __post_init__(self) -> None:
-        self._known: dict[str, tuple[Hashable, Job]] = {}  # the newest version looked at, the last valid form
+        self._known: dict[str, Form[Stored]] = {}  # of the newest version looked at
         self._ended: OrderedDict[str, None] = OrderedDict()  # those of them that will hardly be asked for again
 
     def knows(self, key: str) -> bool:
@@ -169,7 +176,7 @@ class Reconciler(Generic[Stored]):
         if record is None:
             return
         try:
-            job = self._job_of(record)
+            job = self._form_of(record).job
         except ManifestError:
             return
         site, assignment = self._site(record), self.records.assignment(record, job)
@@ -191,15 +198,17 @@ class Reconciler(Generic[Stored]):
         if record.collected:
             return
         try:
-            job = self._job_of(record)
+            form = self._form_of(record)
         except ManifestError as error:
             if record.deleting:
                 await self._remove(record)
+            elif is_theirs(self.records.document(record)):
+                await self.records.leave(record)
             else:
                 plan = reject(record.status, error.problems, self.now(), generation=record.generation)
                 await self._write(record, None, plan, settled=True)
             return
-        job, taken_away = _still_ours(job, record.status)
+        job, taken_away = still_ours(form.job, record.status)
         if not job.is_ours:
             await (self._remove(record) if record.deleting else self.records.leave(record))
             return
@@ -209,6 +218,9 @@ class Reconciler(Generic[Stored]):
         now = self.now()  # one for both: a delay that ends in between would let in whoever did not ask for room
         assignment = await site.admission.admit(self.records.assignment(record, job), now)
         observed = await site.engine.observe(assignment)
+        if form.mistake:
+            record = replace(record, mistaken=True, valid=form.source)
+            observed = replace(observed, mistake=form.mistake)
         if taken_away:
             observed = replace(observed, outdated=(*observed.outdated, "spec.runPolicy.managedBy"))
         plan = reconcile(job, observed, now)
@@ -258,6 +270,8 @@ class Reconciler(Generic[Stored]):
         ended, wake = over(observed, plan), plan.look_again_in
         due = any(isinstance(action, DeleteJob) for action in plan.actions)
         if due or (record.deleting and ended):
+            if plan.events:  # why it goes
+                await self._write(record, job, plan, settled=True)
             await self._remove(record)
             return
         if trouble is not None and not plan.status.finished:  # a verdict stands; what is left of it is tried again
@@ -307,40 +321,40 @@ class Reconciler(Generic[Stored]):
         name = names.PLACE_ALIASES.get(record.engine, record.engine)
         return self.home if name in ("", self.home.engine.name) else self.others.get(name)
 
-    def _job_of(self, record: Record[Stored]) -> Job:
+    def _form_of(self, record: Record[Stored]) -> Form[Stored]:
         """Built once per version. A job that has begun is looked after although an edit, or a newer release, makes it
         invalid."""
-        version, known = self._known.get(record.key, (None, None))
-        if known is not None and version == record.version:
+        known = self._known.get(record.key)
+        if known is not None and known.version == record.version:
+            if not known.mistake:
+                known.source = record.stored  # the newest one, which is kept by others anyway
             return known
         document = self.records.document(record)
         try:
-            job = replace(job_from_document(document), **record.identity)
-        except ManifestError:
+            form = Form(record.version, job_from_document(document), record.stored)
+        except ManifestError as error:
             last = self._last_valid(record, known, document)
             if last is None:
                 raise
-            job = last
-        self._known[record.key] = record.version, job
-        return job
+            form = Form(record.version, obeying(last.job, document), last.source, what_is_wrong(error.problems))
+        form.job = replace(form.job, **record.identity)
+        self._known[record.key] = form
+        return form
 
-    def _last_valid(self, record: Record[Stored], known: Job | None, document: Mapping[str, Any]) -> Job | None:
-        if known is not None and known.uid == record.uid:
+    def _last_valid(
+        self, record: Record[Stored], known: Form[Stored] | None, document: Mapping[str, Any]
+    ) -> Form[Stored] | None:
+        if known is not None and known.job.uid == record.uid:
             return known
+        if (kept := self.records.last_valid(record)) is not None:
+            with suppress(ManifestError):
+                return Form(record.version, job_from_document(kept))
         begun = record.status.start_time is not None or bool(record.status.attempts)
-        job = salvaged(document) if begun else None
-        return replace(job, **record.identity) if job is not None else None
-
-
-def _still_ours(job: Job, status: Status) -> tuple[Job, bool]:
-    """managedBy cannot be changed once we have taken a job up: it would be run by two."""
-    if job.is_ours or status.condition(names.CREATED) is None or status.observed_generation == 0:
-        return job, False
-    return replace(job, run_policy=replace(job.run_policy, managed_by=None)), True
+        job = as_it_runs(document, record.status) if begun else None
+        return Form(record.version, job) if job is not None else None
 
 
 _NUMBERS = re.compile(r"[0-9]+")
-_SIDE_BY_SIDE = (CreateWorker, DeleteWorker)
 _AT_ONCE = 64  # as many requests as the API server gets; a job agent lets no more than 512 wait
 
 
@@ -351,9 +365,9 @@ def so_far(before: Status, plan: Plan, trouble: OarsmanError, now: datetime) -> 
     lost = isinstance(trouble, PlaceLostError)
     reason = names.REASON_NO_HOSTS if lost else names.REASON_TROUBLE
     event = Event(reason=reason, message=message, severity=Severity.WARNING)
-    moves = lost and not before.is_true(names.RUNNING)  # with the next turn, which says so itself
+    moves = lost and before.phase != names.RUNNING  # with the next turn, which says so itself
     events = () if moves else (event,)
-    if not before.is_true(names.RUNNING) and not moves:
+    if before.phase != names.RUNNING and not moves:
         stuck = conditions.put(
             begun.conditions, names.QUEUED, True, reason=reason, message=message, at=now, refresh=True
         )
@@ -374,11 +388,16 @@ def _known_words(before: Status, message: str) -> str:
 
 
 def in_steps(actions: tuple[Action, ...]) -> Iterator[tuple[Action, ...]]:
-    """The engine's actions in order; neighbours that do the same to different workers may be carried out together."""
+    """The engine's actions in order; neighbours that do the same to different workers may be carried out together.
+
+    Workers are made one, two, four, ... at a time: where a quota lets no more in, that costs one request, not hundreds.
+    """
     for kind, group in groupby(actions, key=type):
-        at_once = _AT_ONCE if kind in _SIDE_BY_SIDE else 1
+        at_once = _AT_ONCE if kind is DeleteWorker else 1
         while kind is not DeleteJob and (step := tuple(islice(group, at_once))):
             yield step
+            if kind is CreateWorker:
+                at_once = min(2 * at_once, _AT_ONCE)
 
 
 def _nothing_left(observed: Observed) -> bool:

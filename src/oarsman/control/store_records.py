@@ -44,6 +44,9 @@ class StoreRecords:
     def document(self, record: Record[StoredJob]) -> Mapping[str, Any]:
         return record.stored.document
 
+    def last_valid(self, record: Record[StoredJob]) -> None:
+        """What the store holds was valid when it was stored."""
+
     def assignment(self, record: Record[StoredJob], job: Job) -> Assignment:
         stored = record.stored
         return Assignment(

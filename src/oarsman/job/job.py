@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any
 
 from oarsman import names
+from oarsman.errors import Problem
 from oarsman.job.launch import LaunchLine
 
 
@@ -194,6 +195,7 @@ class Job:
 
     launch: LaunchLine | None = None  # None: the launcher does not visibly start MPI
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)  # as given, for display
+    warnings: tuple[Problem, ...] = field(default=(), compare=False)  # what is read all the same
 
     @property
     def key(self) -> str:

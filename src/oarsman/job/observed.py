@@ -45,10 +45,12 @@ class Member:
     attempt: int = 1  # launchers: which attempt this one serves
     ready: bool = False
     terminating: bool = False
+    created_at: datetime | None = None  # by the clock of who keeps it, where its host has another
     started_at: datetime | None = None
     finished_at: datetime | None = None
     exit: Exit | None = None
     reason: str = ""  # Evicted, HostLost, OOMKilled, ...
+    disrupted: bool = False  # taken away for reasons that are not its own: a drain, preemption, a taint
     message: str = ""
     not_ready_because: str = ""  # the start barrier's finding
     waits_for_room: bool = False  # what it waits for (a place, an image) may rightly take any time
@@ -68,6 +70,7 @@ class RankReport:
     finished_at: datetime | None = None
     exit: Exit | None = None
     reason: str = ""  # e.g. DiskFull
+    raised: str = ""  # the exception whose traceback is the last it wrote, of one that runs
     last_lines: tuple[str, ...] = ()
 
 
@@ -112,6 +115,8 @@ class Observed:
     launcher_lines: tuple[str, ...] = ()  # the last lines the launcher itself wrote
     published_hosts: tuple[str, ...] | None = None  # what discover_hosts.sh says now; None: not written yet
     prepared: bool | None = None  # whether what `Prepare` made is there; None: published_hosts tells
+    gang_asks: bool = False  # a scheduler is asked to keep places for the gang
+    incomplete: bool = False  # a part of it was removed by somebody
     first_output_at: datetime | None = None
     admission: Admission = Admission()
     conflict: str | None = None  # an object of the same name that is not ours
@@ -127,6 +132,7 @@ class Observed:
     place_lost: str = ""  # why a machine that it was given cannot be used, if one cannot
     refused: str | None = None  # a member that cannot be created as it is asked for, and why
     machines: Mapping[str, str] = field(default_factory=dict)  # member -> machine; empty: each is one of its own
+    mistake: str = ""  # why the job's present form is not carried out but an earlier one
     outdated: tuple[str, ...] = ()  # fields that were edited and cannot reach members that exist
     _by_index: dict[int, Member] = field(init=False, repr=False, compare=False)
 

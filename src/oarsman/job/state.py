@@ -131,7 +131,7 @@ class Attempt:
     number: Annotated[int, Says("Counted from 1.")]
     started: Annotated[datetime | None, Says("When it started.", wire="startedAt")] = None
     ended: Annotated[datetime | None, Says("When it ended.", wire="finishedAt")] = None
-    outcome: Annotated[str, Says("Succeeded, Failed, Suspended, NotStarted, or nothing while it runs.")] = ""
+    outcome: Annotated[str, Says("Succeeded, Failed, Suspended, Disrupted, NotStarted, or nothing while it runs.")] = ""
     cause: Cause | None = None
     # how many it was launched with; a later scaling does not change it
     workers: Annotated[int | None, Says("Workers it ran with.")] = None

@@ -240,6 +240,17 @@ def _filled_text(text: str, parameters: Parameters, key: str) -> str | int:
     return made
 
 
+def unused(sweep: Sweep) -> tuple[str, ...]:
+    """Of parameters that the manifest does not mention: the program may read their variables, and that is all."""
+    named = set(_PLACE.findall(sweep.manifest))
+    left = [name for name in sweep.parameters if name not in named and _variable(name) not in sweep.manifest]
+    template = Text(
+        "nothing in the manifest uses the parameter {name}: write {place} where its value belongs, or have the "
+        "program read the variable {variable}"
+    )
+    return tuple(Text(template, name=name, place=f"{{{{{name}}}}}", variable=_variable(name)) for name in left)
+
+
 def text_of(value: Parameter) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 

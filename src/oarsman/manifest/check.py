@@ -21,7 +21,7 @@ from oarsman.manifest.document import AnyMPIJob, MPIJobV1, MPIJobV2beta1
 from oarsman.manifest.places import ROLES, look, unshared
 from oarsman.manifest.problems import Path, nearest, quote_hint, quoted
 from oarsman.manifest.rules import check_counts
-from oarsman.manifest.source import Document
+from oarsman.manifest.source import Document, Doubts
 from oarsman.manifest.template import check_template
 from oarsman.names import GROUP, KIND
 from oarsman.text.sentence import Text, all_of, any_of
@@ -35,8 +35,8 @@ _ROUNDS = 12  # a document without anything needs about eight
 def check_shape(document: Document) -> tuple[Document, AnyMPIJob | None, list[Problem]]:
     """The document and its model, and what is wrong with them.
 
-    With problems, both are mended. What is found wrong only after a round of mending is told as well, unless
-    it is about a place that was mended.
+    With problems that are more than warnings, both are mended. What is found wrong only after a round of mending is
+    told as well, unless it is about a place that was mended.
     """
     if not isinstance(document.value, dict):
         wrong = Text("a manifest must be a mapping, not {given}", given=quoted(document.value))
@@ -52,10 +52,27 @@ def check_shape(document: Document) -> tuple[Document, AnyMPIJob | None, list[Pr
         if not found:
             return mended, model, problems
         if mended is document:
+            if _sound_without(document, MODELS[version], found):
+                return document, model, found
             mended = replace(document, value=unshared(document.value))
         problems += [problem for problem in found if mended.sound(mended.path(problem))]
         _mend(mended, found)
     return mended, None, problems
+
+
+def _sound_without(document: Document, model: type[AnyMPIJob], found: list[Problem]) -> bool:
+    """Whether nothing is wrong but fields that are not known, and these are not misspelled ones that the job needs."""
+    if not all(problem.warning for problem in found):
+        return False
+    bare = replace(document, value=unshared(document.value), doubts=Doubts())
+    for *parents, name in map(document.path, found):
+        del look(bare.value, *parents)[name]
+    if _check_once(bare, model)[1]:
+        return False
+    for problem in found:  # what is perhaps only misspelled does not count as absent
+        if problem.meant:
+            document.doubts.add((*document.path(problem)[:-1], problem.meant))
+    return True
 
 
 def _check_once(document: Document, model: type[AnyMPIJob]) -> tuple[AnyMPIJob | None, list[Problem]]:
@@ -72,7 +89,13 @@ def _check_once(document: Document, model: type[AnyMPIJob]) -> tuple[AnyMPIJob |
         problems += check_template(document, path, template) if isinstance(template, dict) else []
     # A misspelled required field is one mistake: its hint is shown, that the right one is missing is not.
     meant = {(*document.path(p)[:-1], p.meant) for p in problems if p.stray}
-    return checked, [p for p in problems if not (p.message == "is required" and document.path(p) in meant)]
+    needed = {path for p in problems if p.message == "is required" and (path := document.path(p)) in meant}
+    told = (p for p in problems if document.path(p) not in needed)
+    return checked, [replace(p, warning=False) if _means_one_of(document, p, needed) else p for p in told]
+
+
+def _means_one_of(document: Document, problem: Problem, paths: set[Path]) -> bool:
+    return problem.stray and (*document.path(problem)[:-1], problem.meant) in paths
 
 
 def without_nulls(value: Any, path: Path = ()) -> Any:

@@ -1,7 +1,7 @@
 """A manifest of one version in the words of the other, and what the other cannot say.
 
 What a version does without being told is written out where the other would do something else, so
-that the converted job behaves like the original. Comments do not survive; values do.
+that the converted job behaves like the original. What both say alike stays as it is written, with its comments.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from oarsman.manifest.check import without_nulls
 from oarsman.manifest.document import AnyMPIJob
 from oarsman.manifest.load import checked_models
 from oarsman.manifest.places import ROLES, look
-from oarsman.manifest.write import to_yaml
+from oarsman.manifest.source import decode
+from oarsman.manifest.text_edit import amended, documents
 from oarsman.text.sentence import Text
 
 _SAME_OPERATOR = {"kubeflow.org/training-operator": "kubeflow.org/mpi-operator"}
@@ -44,7 +45,13 @@ def convert(text: str | bytes, source: str, target: ApiVersion) -> Conversion:
     """All jobs of the text in the target version. Raises ManifestError if the text is not valid."""
     drafts = [_converted(model, document, target) for model, document in checked_models(text, source)]
     losses = tuple(loss for draft in drafts for loss in draft.losses)
-    return Conversion(to_yaml(draft.document for draft in drafts), losses)
+    written, jobs = decode(text, source)[0] or "", iter(draft.document for draft in drafts)
+    before = documents(written)
+    for which, whole in enumerate(before):
+        after = {**whole, "items": [next(jobs) for _ in whole["items"]]} if whole["kind"] == "List" else next(jobs)
+        written = amended(written, before, which, after)
+        before = [*before[:which], after, *before[which + 1 :]]
+    return Conversion(written, losses)
 
 
 def _converted(model: AnyMPIJob, document: dict[str, Any], target: ApiVersion) -> _Draft:

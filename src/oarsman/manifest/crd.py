@@ -2,9 +2,9 @@
 
 Kubernetes wants structural schemas: no references, no `anyOf` with null, no closed mappings, a type
 everywhere. One CRD serves both versions without a conversion webhook, so the API server hands an
-object written in one version to readers of the other. Hence three choices: a spec keeps fields its
-own version does not know, nothing is defaulted by the server (the controller fills in), and
-lists of allowed words are those of both versions together.
+object written in one version to readers of the other. Hence four choices: a spec keeps fields its own version does
+not know; the server notes in which version it was written; nothing else is defaulted by it (the controller fills in);
+and lists of allowed words are those of both versions together.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from oarsman import names
-from oarsman.job.job import ManagedBy, RestartPolicy
+from oarsman.job.job import ApiVersion, ManagedBy, RestartPolicy
 from oarsman.job.state import Described, ReplicaCount, Status, described
 from oarsman.manifest.document import MPIJobV1, MPIJobV2beta1
+from oarsman.manifest.template import REQUIRED, SHAPES, Kind, One
 from oarsman.manifest.write import to_yaml
 
 Schema = dict[str, Any]
@@ -57,12 +58,16 @@ def crd() -> dict[str, Any]:
     }
 
 
+# Servers refuse the definition if versions with different schemas have the same list.
+_SELECTABLE = {"v2beta1": (".status.phase", ".spec.runPolicy.suspend"), "v1": (".status.phase",)}
+
+
 def _version(name: str, model: type[BaseModel], *, storage: bool) -> dict[str, Any]:
     return {
         "name": name,
         "served": True,
         "storage": storage,
-        "schema": {"openAPIV3Schema": _schema(model)},
+        "schema": {"openAPIV3Schema": _schema(model, f"{names.GROUP}/{name}")},
         "subresources": {
             "status": {},
             "scale": {
@@ -79,6 +84,7 @@ def _version(name: str, model: type[BaseModel], *, storage: bool) -> dict[str, A
             _column("Cause", "string", ".status.cause.summary", "Why it failed.", priority=1),
             _column("Age", "date", ".metadata.creationTimestamp", "Time since it was created."),
         ],
+        "selectableFields": [{"jsonPath": path} for path in _SELECTABLE[name]],
     }
 
 
@@ -87,11 +93,16 @@ def _column(name: str, type_: str, path: str, description: str, *, priority: int
     return {**column, "priority": priority} if priority else column
 
 
-def _schema(model: type[BaseModel]) -> Schema:
+def _schema(model: type[BaseModel], version: str) -> Schema:
     raw = model.model_json_schema(by_alias=True)
     properties = raw["properties"]
     spec = structural(properties["spec"], raw.get("$defs", {}))
     spec["x-kubernetes-preserve-unknown-fields"] = True
+    noted = (
+        "The version the job was written in, noted by the server; a copy that kubectl prints in another one keeps it."
+    )
+    words = {"enum": [known.value for known in ApiVersion], "default": version}
+    spec["properties"][names.WRITTEN_AS] = _text(noted, **words)
     roles = spec["properties"]["mpiReplicaSpecs"]["properties"]
     # The models leave counts to the rules, which explain; a schema can only bound them.
     roles["Launcher"]["properties"]["replicas"].update(minimum=1, maximum=1)
@@ -101,11 +112,14 @@ def _schema(model: type[BaseModel]) -> Schema:
     managed = spec["properties"]["runPolicy"]["properties"]["managedBy"]
     managed["enum"] = [manager.value for manager in ManagedBy]
     for role in roles.values():
+        role["properties"]["template"] |= _of_kind(One("template"))
         role["properties"]["restartPolicy"]["enum"] = [policy.value for policy in RestartPolicy]
+    spec["x-kubernetes-validations"] = _RULES_OF_SPEC
     return {
         "type": "object",
         "description": raw["description"],
         "required": ["spec"],
+        "x-kubernetes-validations": _RULES,
         "properties": {
             "apiVersion": {"type": "string", "description": properties["apiVersion"]["description"]},
             "kind": {"type": "string", "description": properties["kind"]["description"]},
@@ -115,6 +129,64 @@ def _schema(model: type[BaseModel]) -> Schema:
             "status": {**_of_class(Status), "x-kubernetes-preserve-unknown-fields": True},
         },
     }
+
+
+# -- what must not be, and what must not change: the server asks these before it stores a job ----------------------
+_WORKER = "self.spec.mpiReplicaSpecs.Worker"
+_MEMBERS = "self.runPolicy.schedulingPolicy.minAvailable"
+_RULES_OF_SPEC = [
+    {
+        "rule": " == ".join(
+            f"(has({one}.runPolicy) && has({one}.runPolicy.managedBy) ? {one}.runPolicy.managedBy : '')"
+            for one in ("self", "oldSelf")
+        ),
+        "message": "runPolicy.managedBy cannot be changed: two controllers would run the job",
+    },
+    {
+        "rule": "!has(self.runPolicy) || !has(self.runPolicy.schedulingPolicy) || "
+        f"!has({_MEMBERS}) || {_MEMBERS} <= 1 + "
+        "(has(self.mpiReplicaSpecs.Worker) ? self.mpiReplicaSpecs.Worker.replicas : 0)",
+        "message": "runPolicy.schedulingPolicy.minAvailable is more than the pods of the job, the launcher included",
+    },
+]
+_RULES = [
+    {
+        "rule": f"size(self.metadata.name) + (has({_WORKER}) ? "
+        f"size('-worker-') + size(string({_WORKER}.replicas - 1)) : size('-launcher')) <= 63",
+        "message": "the name is too long: names of pods, such as NAME-worker-0, have at most 63 characters",
+    },
+]
+
+
+# -- pod templates -------------------------------------------------------------------------------------------------
+_OPEN: Schema = {"x-kubernetes-preserve-unknown-fields": True}
+_QUANTITY: Schema = {"x-kubernetes-int-or-string": True}
+_PLAIN_KINDS: dict[Kind, Schema] = {
+    "text": {"type": "string"},
+    "flag": {"type": "boolean"},
+    "whole": {"type": "integer", "format": "int64"},
+    "mapping": {"type": "object", **_OPEN},
+    "list": {"type": "array", "items": _OPEN},
+    "texts": {"type": "array", "items": {"type": "string"}},
+    "text map": {"type": "object", "additionalProperties": {"type": "string", "nullable": True}},
+    "quantities": {"type": "object", "additionalProperties": _QUANTITY},
+    "quantity": _QUANTITY,
+}
+
+
+def _of_kind(kind: Kind) -> Schema:
+    """Null is the same as absent in a template, and a field that a later Kubernetes brings is kept."""
+    if not isinstance(kind, One):
+        return {**_PLAIN_KINDS[kind], "nullable": True}
+    if kind.listed:
+        return {"type": "array", "nullable": True, "items": _of_shape(kind.shape)}
+    return {**_of_shape(kind.shape), **({} if kind.shape == "template" else {"nullable": True})}
+
+
+def _of_shape(shape: str) -> Schema:
+    properties = {name: _of_kind(kind) for name, kind in SHAPES[shape].items()}
+    required = {"required": list(REQUIRED[shape])} if shape in REQUIRED else {}
+    return {"type": "object", **required, "properties": properties, **_OPEN}
 
 
 def structural(schema: Schema, definitions: Schema) -> Schema:
@@ -156,7 +228,15 @@ _MORE: dict[type, dict[str, tuple[str, Schema]]] = {
             "completionTime",
             _text("Written by some other operators; accepted and not used.", format="date-time"),
         ),
-        "writtenAs": ("retryAt", _text("The API version the job was written in, whichever it is read in.")),
+        names.WRITTEN_AS: ("retryAt", _text("The API version the job was written in, whichever it is read in.")),
+        names.VALID_SPEC: (
+            names.WRITTEN_AS,
+            {
+                "type": "object",
+                "description": "The spec that is carried out while the present one is not valid.",
+                "x-kubernetes-preserve-unknown-fields": True,
+            },
+        ),
     },
     ReplicaCount: {
         "selector": ("failed", _text("Selector that finds the pods, for whatever scales them.")),

@@ -13,7 +13,8 @@ from oarsman.job.job import Container, Job, Role
 from oarsman.manifest.build import build_job, time_of
 from oarsman.manifest.check import MODELS, check_shape, without_nulls
 from oarsman.manifest.document import AnyMPIJob
-from oarsman.manifest.places import look, unshared
+from oarsman.manifest.older import modern
+from oarsman.manifest.places import as_written, look, unshared
 from oarsman.manifest.problems import quoted
 from oarsman.manifest.rules import check_job
 from oarsman.manifest.source import MAX_DEPTH, MAX_PROBLEMS, Document, EnoughError, read
@@ -137,13 +138,25 @@ def _readable(problems: Sequence[Problem]) -> Sequence[Problem]:
 
 def _check(document: Document) -> tuple[Document, Job | None, list[Problem]]:
     """The document, its job and its problems. With problems, the first two are mended: good for more rules only."""
+    if (current := modern(document.value)) is None:
+        return _check_current(replace(document, value=as_written(document.value)))
+    older = Text("an old version; it is read as {version}", version=current["apiVersion"])
+    hint = Text("`oarsman convert FILE` writes it anew")
+    told = replace(document.problem(("apiVersion",), older, hint=hint), warning=True)
+    checked, job, problems = _check_current(replace(document, value=current))
+    if problems or job is None:
+        return checked, job, [told, *problems]
+    return checked, replace(job, warnings=(told, *job.warnings)), []
+
+
+def _check_current(document: Document) -> tuple[Document, Job | None, list[Problem]]:
     said = repr(document.value)
     with _sound_lock:
         known = _sound.get(said)
     if known is not None:
         return document, replace(known, document=document.value), []
     mended, job, problems = _check_anew(replace(document, value=unshared(document.value)))  # a job has its own parts
-    if job is None or problems:
+    if job is None or problems or job.warnings:
         return mended, job, problems
     if len(said) > _LONGEST_SOUND:
         return document, replace(job, document=document.value), []
@@ -163,7 +176,11 @@ def _check_anew(document: Document) -> tuple[Document, Job | None, list[Problem]
         problems += [problem for problem in check_job(mended, job) if mended.sound(mended.path(problem))]
     except EnoughError:
         return document, None, list(document.doubts.noted.values())
-    return mended, job, problems
+    if not all(problem.warning for problem in problems):
+        return mended, job, problems
+    if mended is document:
+        return document, replace(job, warnings=tuple(problems)), []
+    return mended, job, [replace(problem, warning=False) for problem in problems]  # without what they stand for, no job
 
 
 def _shallow(value: Any, levels: int) -> bool:

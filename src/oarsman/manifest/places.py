@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from oarsman import names
 from oarsman.errors import UsageError
+from oarsman.job.job import ApiVersion
 from oarsman.manifest.problems import Path, dotted
 from oarsman.text.sentence import Text
 
@@ -28,6 +30,15 @@ def container(document: Document, role: str) -> Path:
 def roles(document: Document) -> tuple[str, ...]:
     """The launcher, and the workers if the job has any."""
     return ROLES if look(document, *WORKER) is not None else ROLES[:1]
+
+
+def as_written(document: Any) -> Any:
+    """A document that a cluster has printed, in the version it was written in: kubectl prints the one it prefers."""
+    version = look(document, "spec", names.WRITTEN_AS)
+    if look(document, "kind") != names.KIND or version not in [known.value for known in ApiVersion]:
+        return document
+    spec = {name: part for name, part in document["spec"].items() if name != names.WRITTEN_AS}
+    return {**document, "apiVersion": version, "spec": spec}
 
 
 def unshared(value: Any) -> Any:

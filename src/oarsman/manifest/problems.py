@@ -21,11 +21,11 @@ _LINE_WIDTH = 100  # display cells of a source line that are shown
 _LONGEST_VALUE = 60  # characters of a user's value repeated in a message
 
 
-def render(problem: Problem, *, error: str = "error: ", hint: str = "hint: ") -> str:
-    """One problem as the lines a user sees, without a newline at the end. `error`, `hint`: as the reader calls them."""
+def render(problem: Problem, *, error: str = "error: ", warning: str = "warning: ", hint: str = "hint: ") -> str:
+    """One problem as the lines a user sees, without a newline at the end. The words are the reader's."""
     place = f"{problem.source}:{problem.line}:{problem.column}" if problem.line else problem.source
     field = f"{problem.field}: " if problem.field else ""
-    lines = [visible(f"{place}: {error}{field}{problem.message}")]
+    lines = [visible(f"{place}: {warning if problem.warning else error}{field}{problem.message}")]
     if problem.line and problem.snippet.strip():
         shown, cell = _window(problem.snippet, problem.column - 1)
         lines += [f"    {shown}", "    " + " " * cell + "^"]

@@ -22,7 +22,8 @@ _DNS_1123 = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
 _LABEL_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 _LONGEST_NAME = 63
-_MOST_WORKERS = 100_000  # every host has a name; a slip of the hand must not fill the memory with them
+_MOST_WORKERS = 20_000
+_LONGEST_HOSTFILE = 1_000_000  # of the mebibyte that a ConfigMap holds
 _ROLES: Path = ("spec", "mpiReplicaSpecs")
 _WORKERS: Path = (*_ROLES, "Worker", "replicas")
 _CONTAINERS: Path = ("template", "spec", "containers")
@@ -44,8 +45,8 @@ def check_counts(document: Document, model: AnyMPIJob) -> Iterator[Problem]:
         hint = Text("leave Worker out for a job that runs on the launcher alone")
         yield document.problem(_WORKERS, wrong, hint=hint)
     elif workers > _MOST_WORKERS:
-        wrong = Text("must be at most {most}, not {given}", most=_MOST_WORKERS, given=workers)
-        yield document.problem(_WORKERS, wrong)
+        template = Text("must be at most {most}, not {given}: a ConfigMap has no room for the names of more hosts")
+        yield document.problem(_WORKERS, Text(template, most=_MOST_WORKERS, given=workers))
     old = model.spec.clean_pod_policy if isinstance(model, MPIJobV1) else None
     new = model.spec.run_policy.clean_pod_policy
     if old is not None and new is not None and old != new:
@@ -84,6 +85,9 @@ def _check_names(document: Document, job: Job) -> Iterator[Problem]:
             most=_LONGEST_NAME,
         )
         yield document.problem(path, wrong)
+    elif (most := _LONGEST_HOSTFILE // len(f"{longest} slots={job.slots_per_worker}\n")) < job.workers:
+        wrong = Text("a ConfigMap has room for {most} hosts with names as long as {host}", most=most, host=longest)
+        yield document.problem(_WORKERS, wrong, hint=Text("choose a shorter name for the job"))
     if not _DNS_1123.match(job.namespace):
         given = quoted(job.namespace)
         wrong = Text("{given} is not a namespace: lower-case letters, digits and dashes, at most 63", given=given)

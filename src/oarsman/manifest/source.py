@@ -104,6 +104,10 @@ class Document:
         """A problem about a field that is there but should not be."""
         return replace(self.problem(path, message, hint=hint, on_key=True), stray=True)
 
+    def unknown(self, path: Path, message: str, *, hint: str | None = None) -> Problem:
+        """About a field that is not known here, but may be to others."""
+        return replace(self.stray(path, message, hint=hint), warning=True)
+
     def missing(self, path: Path, message: str) -> Problem:
         """A problem about a field that is not there, shown at the key of what should hold it."""
         return self._problem(self._place(path[:-1], on_key=True), path, message)
@@ -169,7 +173,7 @@ class _Stop(Exception):
 
 def read(text: str | bytes, source: str) -> tuple[list[Document], list[Problem]]:
     """All documents of a text, empty ones left out, and everything wrong with it as text."""
-    decoded, problems = _decode(text, source)
+    decoded, problems = decode(text, source)
     if decoded is None:
         return [], problems
     reader = _Reader(decoded, source)
@@ -186,7 +190,8 @@ def read(text: str | bytes, source: str) -> tuple[list[Document], list[Problem]]
     return documents, reader.problems
 
 
-def _decode(text: str | bytes, source: str) -> tuple[str | None, list[Problem]]:
+def decode(text: str | bytes, source: str) -> tuple[str | None, list[Problem]]:
+    """The text, without a byte order mark, and what is wrong with its letters."""
     if len(text) > MAX_BYTES:
         size = MAX_BYTES // 1024 // 1024
         message = Text("the text is larger than {size} MiB, the most a manifest may have", size=size)

@@ -1,8 +1,9 @@
 """Checks a pod template: field names, kinds of values, quantities, and names that refer to each other.
 
 A misspelled field in a template is otherwise dropped without a word by some API servers and refused
-by others. Only names and plain kinds of core/v1 are listed; what is below a field of kind `mapping` or
-`list` passes through untouched, and the API server is the judge of it.
+by others. But Kubernetes gets new ones with every release: a field that is not known here is a warning, and
+the API server judges it. Only names and plain kinds of core/v1 are listed; what is below a field of kind
+`mapping` or `list` passes through untouched.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 
+from oarsman import names
 from oarsman.errors import Problem
 from oarsman.manifest.problems import Path, nearest, quote_hint, quoted
 from oarsman.manifest.quantity import QuantityError
@@ -61,7 +63,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
             text_map="nodeSelector",
             list="""imagePullSecrets tolerations hostAliases readinessGates topologySpreadConstraints schedulingGates
                     resourceClaims ephemeralContainers""",
-            mapping="securityContext affinity dnsConfig os workloadRef",
+            mapping="securityContext affinity dnsConfig os workloadRef schedulingGroup",
             quantities="overhead",
         ),
         "volumes": Many("volume"),
@@ -156,7 +158,7 @@ def _check_shape(document: Document, path: Path, value: Any, shape: str) -> Iter
         kind = kinds.get(name)
         if kind is None:
             hint = nearest(str(name), kinds)
-            yield document.stray((*path, name), Text("unknown field {name}", name=quoted(str(name))), hint=hint)
+            yield document.unknown((*path, name), Text("unknown field {name}", name=quoted(str(name))), hint=hint)
         elif part is not None:  # null is the same as absent
             yield from _check(document, (*path, name), part, kind)
     for name in REQUIRED.get(shape, ()):
@@ -214,7 +216,8 @@ def _check_pod(document: Document, path: Path, pod: Mapping[str, Any]) -> Iterat
     volumes = pod.get("volumes") or []
     yield from _check_volumes(document, (*path, "volumes"), volumes)
     known = document.sound(*((*path, "volumes", index, "name") for index in range(len(volumes) or 1)))
-    declared = {volume["name"] for volume in volumes} if known else None
+    added = (names.VOLUME_CONFIG, names.VOLUME_SSH_AUTH)  # by the operator
+    declared = {*added, *(volume["name"] for volume in volumes)} if known else None
     seen: set[str] = set()
     for part in ("initContainers", "containers"):
         for index, container in enumerate(pod.get(part) or []):

@@ -47,11 +47,26 @@ class Dismantle:
 
 
 @dataclass(frozen=True, slots=True)
+class ReleaseGang:
+    """Ask for the gang's places no more."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteJob:
     """Remove the job itself, with its logs and its record."""
 
 
-Action = Prepare | CreateWorker | DeleteWorker | CreateLauncher | DeleteLauncher | PublishHosts | Dismantle | DeleteJob
+Action = (
+    Prepare
+    | CreateWorker
+    | DeleteWorker
+    | CreateLauncher
+    | DeleteLauncher
+    | PublishHosts
+    | Dismantle
+    | ReleaseGang
+    | DeleteJob
+)
 
 
 class Severity(str, Enum):

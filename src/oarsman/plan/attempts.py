@@ -6,6 +6,7 @@ serves, a number is never served twice, and the next one is only given out when 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -17,17 +18,19 @@ from oarsman.plan.turn import Turn
 
 _IDLE_KEPT: Final = 5
 NOT_STARTED: Final = "NotStarted"  # its hosts were lost before its command began
+DISRUPTED: Final = "Disrupted"  # the cluster took members away for reasons of its own
+_FREE: Final = (NOT_STARTED, DISRUPTED, names.SUSPENDED)
 
 
 def failures(turn: Turn) -> int:
-    """Attempts that count against the limit. One that was suspended or never began does not."""
+    """Attempts that count against the limit. One that was suspended, disrupted or never began does not."""
     return sum(a.outcome == names.FAILED for a in turn.status.attempts)
 
 
 def launched(turn: Turn, number: int, at: datetime, workers: int, *, held: bool = False) -> Turn:
     """Enter a new attempt. Older ones keep their cause but not its lines: a status has to stay small."""
     # All that count are kept, and the last few that do not: a job may be evicted or suspended without end.
-    idle = [a.number for a in turn.status.attempts if a.outcome in (NOT_STARTED, names.SUSPENDED)][:-_IDLE_KEPT]
+    idle = [a.number for a in turn.status.attempts if a.outcome in _FREE][:-_IDLE_KEPT]
     earlier = tuple(
         replace(a, cause=replace(a.cause, last_lines=())) if a.cause else a
         for a in turn.status.attempts
@@ -36,6 +39,12 @@ def launched(turn: Turn, number: int, at: datetime, workers: int, *, held: bool 
     attempt = Attempt(number=number, started=at, workers=workers)
     turn = turn.become(attempts=(*earlier, attempt), placement={}, retry_at=None)
     return turn if held else turn.mark(names.STEP_HOSTS_UP, at).mark(names.STEP_LAUNCHED, at)
+
+
+def in_a_row(turn: Turn, outcome: str) -> int:
+    """How many of the last attempts that are closed ended like this."""
+    closed = (a.outcome for a in reversed(turn.status.attempts) if a.outcome)
+    return sum(1 for _ in itertools.takewhile(lambda ended: ended == outcome, closed))
 
 
 def close(turn: Turn, outcome: str, *, at: datetime | None = None, cause: Cause | None = None) -> Turn:

@@ -17,6 +17,7 @@ from oarsman.errors import Problem
 from oarsman.job.job import Job
 from oarsman.job.launch import rewrite
 from oarsman.job.observed import Observed, Phase
+from oarsman.job.remarks import remarks
 from oarsman.job.state import Cause, Status
 from oarsman.plan import attempts, placement
 from oarsman.plan.actions import Event, Plan, Severity
@@ -34,7 +35,7 @@ from oarsman.plan.policies import (
     ttl,
 )
 from oarsman.plan.turn import Turn
-from oarsman.status import conditions
+from oarsman.status import conditions, exceptions
 from oarsman.text.sentence import Text, listed, sentences
 
 
@@ -55,8 +56,11 @@ def created(turn: Turn) -> Turn:
         return turn
     message = Text("MPIJob {key} is created.", key=turn.job.key)
     turn = turn.say(names.CREATED, True, names.REASON_CREATED, message).tell(names.REASON_CREATED, message)
-    for remark in turn.seen.remarks:
+    for remark in (*remarks(turn.job), *turn.seen.remarks):
         turn = turn.tell(names.REASON_REMARK, remark)
+    if turn.job.warnings:
+        found = sentences(_told(problem) for problem in turn.job.warnings)
+        turn = turn.tell(names.REASON_UNKNOWN, conditions.cut(found), warning=True)
     rewrites = turn.job.launch is not None and turn.job.rewrites_launch_line
     changes = rewrite(turn.job.launcher.container.argv).changes if rewrites else ()
     if not changes:
@@ -64,6 +68,11 @@ def created(turn: Turn) -> Turn:
     # So that nobody is surprised by a process list.
     template = Text("the launch line was rewritten so that Open MPI 4 and 5 both accept it: {changes}")
     return turn.tell(names.REASON_REWRITTEN, Text(template, changes=listed(changes)))
+
+
+def _told(problem: Problem) -> str:
+    said = Text("{field}: {problem}", field=problem.field, problem=problem.message)
+    return Text("{what} ({hint})", what=said, hint=problem.hint) if problem.hint else said
 
 
 def take_note(turn: Turn) -> Turn:
@@ -86,10 +95,14 @@ def running(turn: Turn) -> Turn:
     begun = launcher.started_at or turn.now
     turn = turn.mark(names.STEP_HOSTS_UP, begun).mark(names.STEP_LAUNCHED, begun)
     turn = turn.unsay(names.QUEUED, names.REASON_ADMITTED, message)
-    if not turn.status.is_true(names.RUNNING):
+    if turn.status.phase != names.RUNNING:
         turn = turn.tell(names.REASON_RUNNING, message)
     turn = turn.unsay(names.RESTARTING, names.REASON_RUNNING, message)
-    return turn.say(names.RUNNING, True, names.REASON_RUNNING, message)
+    said, stuck = turn.status.condition(names.RUNNING), exceptions.stuck(turn.seen.ranks, turn.status.machines)
+    if stuck and (said is None or said.message != stuck):
+        turn = turn.tell(names.REASON_EXCEPTION, stuck, warning=True)
+    reason = names.REASON_EXCEPTION if stuck else names.REASON_RUNNING
+    return turn.say(names.RUNNING, True, reason, stuck or message, refresh=bool(stuck))
 
 
 Chapter = Callable[[Turn], Turn]
@@ -98,6 +111,7 @@ Chapter = Callable[[Turn], Turn]
 _STORY: Final[tuple[Chapter, ...]] = (
     created,
     take_note,
+    elastic.tell_mistake,
     success.launcher_succeeded,  # done is done
     stop.stop,
     suspend.suspend,
@@ -145,8 +159,7 @@ def reject(status: Status, problems: Sequence[Problem], now: datetime, *, genera
     """
     if status.finished:
         return Plan(status=status)
-    found = sentences(Text("{field}: {problem}", field=p.field, problem=p.message) for p in problems)
-    message = conditions.cut(Text("Found validation errors: {found}", found=found))
+    message = conditions.cut(Text("Found validation errors: {found}", found=what_is_wrong(problems)))
     said = conditions.put(status.conditions, names.FAILED, True, reason=names.REASON_INVALID, message=message, at=now)
     status = replace(
         status,
@@ -160,3 +173,7 @@ def reject(status: Status, problems: Sequence[Problem], now: datetime, *, genera
     )
     event = Event(reason=names.REASON_INVALID, message=message, severity=Severity.WARNING)
     return Plan(status=status, events=(event,), look_again_in=timedelta(0))
+
+
+def what_is_wrong(problems: Sequence[Problem]) -> str:
+    return sentences(Text("{field}: {problem}", field=p.field, problem=p.message) for p in problems if not p.warning)

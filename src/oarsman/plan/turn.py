@@ -106,12 +106,12 @@ class Turn:
     # -- the outcome ----------------------------------------------------------------------------
     def plan(self) -> Plan:
         status = replace(self.status, observed_generation=self.job.generation)
-        asleep = status.finished or self.job.run_policy.suspend
-        members = () if asleep else self.seen.workers
+        finished, suspended = status.finished, self.job.run_policy.suspend
+        workers = () if finished else self.seen.workers
         status = replace(
             status,
-            worker=counts.workers(members, self.job.workers),
-            launcher=counts.launcher(self.seen.launcher, status.attempts, finished=asleep),
+            worker=counts.going(workers) if suspended else counts.workers(workers, self.job.workers),
+            launcher=counts.launcher(self.seen.launcher, status.attempts, finished=finished, suspended=suspended),
         )
         wait = None if self.wake is None else max(self.wake - self.now, timedelta(0))
         return Plan(status=status, actions=self.actions, events=self.events, look_again_in=wait)

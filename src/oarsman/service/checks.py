@@ -45,6 +45,13 @@ class Checking:
     def __init__(self) -> None:
         self.view = HostsCheckView()
         self._task: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()  # another one after each change
+
+    async def other_than(self, seen: HostsCheckView | None) -> HostsCheckView:
+        """What there is, as soon as it is not that."""
+        while self.view is seen:
+            await self._changed.wait()
+        return self.view
 
     @property
     def busy(self) -> bool:
@@ -53,7 +60,7 @@ class Checking:
     def start(self, jobs: Backend, wanted: HostsCheckWanted) -> None:
         if self.busy:
             raise ConflictError(Text("the hosts are being checked already"), hint=Text("wait for its end"))
-        self.view = HostsCheckView(state="running", stage="hosts", started=datetime.now(UTC))
+        self._become(HostsCheckView(state="running", stage="hosts", started=datetime.now(UTC)))
         self._task = in_background(self._check(jobs, wanted), "a check of hosts")
 
     async def _check(self, jobs: Backend, wanted: HostsCheckWanted) -> None:
@@ -83,7 +90,12 @@ class Checking:
         self._is(findings=[*self.view.findings, *(CheckFinding.of(one) for one in findings)])
 
     def _is(self, **now: Any) -> None:
-        self.view = self.view.model_copy(update=now)
+        self._become(self.view.model_copy(update=now))
+
+    def _become(self, view: HostsCheckView) -> None:
+        self.view = view
+        told, self._changed = self._changed, asyncio.Event()
+        told.set()
 
     async def close(self) -> None:
         if self._task is not None:

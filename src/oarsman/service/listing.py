@@ -17,7 +17,7 @@ from oarsman.errors import UsageError
 from oarsman.service.job_index import IndexChanges, IndexEntry, JobIndex, Rows, comparable, sort_key
 from oarsman.service.models import JobChange, JobList, JobQuery, JobSummary, QueueEntry, RecentFailure
 from oarsman.status import words
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, listed
 
 _IN_LINE = (names.REASON_WAITING, names.REASON_RESTARTING)  # not: for hosts, or for an answer
 Visible = Callable[[IndexEntry], bool]
@@ -88,7 +88,7 @@ def field_of(sort: str) -> tuple[str, bool]:
         raise UsageError(
             Text("jobs cannot be sorted by '{name}'", name=name),
             field="sort",
-            hint=Text("one of {names}", names=", ".join(sorted(set(_FIELDS.values())))),
+            hint=Text("one of {names}", names=listed(sorted(set(_FIELDS.values())))),
         )
     return _FIELDS[name], sort.startswith("-")
 

@@ -16,6 +16,7 @@ from oarsman.backends.base import Backend, HasInventory, Preview, Previews
 from oarsman.errors import ManifestError, OarsmanError, Problem, UsageError
 from oarsman.job.job import Job
 from oarsman.job.mpi import hostfile
+from oarsman.job.remarks import remarks
 from oarsman.manifest import documents, job_from_document, to_yaml
 from oarsman.plan import placement
 from oarsman.service import views
@@ -55,9 +56,7 @@ def one_document(wanted: Create) -> dict[str, Any]:
     if (wanted.manifest is None) == (wanted.document is None):
         raise UsageError(Text("send either a manifest or a document"), field="manifest")
     if wanted.document is not None:
-        document = dict(wanted.document)
-        job_from_document(document)
-        return document
+        return dict(job_from_document(wanted.document).document)  # as it is read: of an old version, in today's words
     found = documents(wanted.manifest or "", "manifest")
     if len(found) != 1:
         raise UsageError(
@@ -70,7 +69,7 @@ def one_document(wanted: Create) -> dict[str, Any]:
     return found[0]
 
 
-def _read(wanted: Create) -> tuple[dict[str, Any], Job]:
+def read(wanted: Create) -> tuple[dict[str, Any], Job]:
     document = one_document(wanted)
     return document, job_from_document(document)
 
@@ -88,7 +87,7 @@ async def preview(
     would be given, else it is what the manifest says. A folder that is not there is a problem."""
     try:
         where = await folder
-        document, job = await apart(_read, wanted)
+        document, job = await apart(read, wanted)
         launch_line, hosts, placed, warnings = await _given(jobs, job, environment, where, asks=asks)
     except ManifestError as error:
         return _with_problems(error, wanted.manifest or "")
@@ -104,7 +103,11 @@ async def preview(
         launch_line=launch_line,
         hostfile=hosts,
         placement=views.hosts_with_ranks(dict(list(placed.items())[:_MOST_PLACED])),
-        warnings=warnings,
+        warnings=[
+            *(Text("{field}: {problem}", field=p.field, problem=p.message) for p in job.warnings),
+            *remarks(job),
+            *warnings,
+        ],
     )
     try:
         fit = FitView.of(await jobs.fit(document, owner=owner))

@@ -275,7 +275,7 @@ class _Followed:
                 with suppress(NotFoundError):  # the log went with its pod; what was read of it stays
                     await self._read(jobs, record, key)
                     self._over = record.status.finished
-            running = record.status.is_true(names.RUNNING)
+            running = record.status.phase == names.RUNNING
             return Progress(
                 series=self._account.series(),
                 ranks=self._account.ranks(tuple(views.ranks(record)), now, running=running),

@@ -29,6 +29,7 @@ from oarsman.backends.base import (
 from oarsman.errors import ConflictError, NotFoundError, UsageError, UserError
 from oarsman.job.confined import passed
 from oarsman.job.job import ApiVersion
+from oarsman.job.remarks import remarks
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
 from oarsman.manifest.convert import Conversion
@@ -44,7 +45,7 @@ from oarsman.service.preview import copies
 from oarsman.service.rights import Action, may, require
 from oarsman.service.sweeps import Sweeping, SweepService
 from oarsman.text.secrets import hidden
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, listed
 from oarsman.version import __version__
 
 if TYPE_CHECKING:
@@ -415,9 +416,9 @@ class JobService(OutputService, EnvironmentService, SweepService, CheckService):
         require(self.identity, Action.CREATE)
         folder = await self._chosen_folder(wanted.folder)
         environment = self._surroundings(None, wanted.environment, folder)
-        document = await preview.apart(preview.one_document, wanted)
+        document, job = await preview.apart(preview.read, wanted)
         planned = await preview.planned(self._jobs, document, environment, folder, trusts=self._trusts)
-        return models.PlanView.of(planned)
+        return models.PlanView.of(planned).model_copy(update={"warnings": remarks(job)})
 
     async def templates(self) -> Sequence[models.Template]:
         return documents.all_templates()
@@ -429,7 +430,7 @@ class JobService(OutputService, EnvironmentService, SweepService, CheckService):
             raise UsageError(
                 Text("there is no version '{version}'", version=api_version),
                 field="apiVersion",
-                hint=Text("one of {names}", names=", ".join(version.value for version in ApiVersion)),
+                hint=Text("one of {names}", names=listed(version.value for version in ApiVersion)),
             ) from None
 
         def convert() -> Conversion:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from oarsman import names
 from oarsman.backends.base import Backend, JobRecord
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanError, RetryableError, UserError
-from oarsman.job.sweep import NOT_SUBMITTED, Parameters, Sweep, index_of, pattern_of
+from oarsman.job.sweep import NOT_SUBMITTED, Parameters, Sweep, index_of, pattern_of, unused
 from oarsman.service.job_index import IndexEntry, JobIndex, Rows, if_there
 from oarsman.service.models import (
     Identity,
@@ -230,7 +230,13 @@ class SweepService:
         except UserError as error:
             found = ProblemView(field=error.field or "", message=error.message, hint=error.hint)
             return SweepPreview(problems=[found])
-        return SweepPreview(total=len(points), parameters=sweep.parameters, points=points[:_LOOKED_AT], resumes=resumes)
+        return SweepPreview(
+            total=len(points),
+            parameters=sweep.parameters,
+            points=points[:_LOOKED_AT],
+            resumes=resumes,
+            warnings=unused(sweep),
+        )
 
     # -- changing ------------------------------------------------------------------------------------
     async def create_sweep(self, wanted: SweepSpec) -> SweepView:
@@ -269,6 +275,9 @@ class SweepService:
 
     async def stop_sweep(self, key: str) -> SweepView:
         await self._first(key)
+        view = await self._sweep_view(key, await self._jobs_of(key), points=False)
+        if view.state in (names.SUCCEEDED, names.FAILED):
+            raise ConflictError(Text("{key} has ended already", key=key))
         await self._sweeping.end(key)
         await self._runner.stop(key, self._mine, self._learn)
         return await self.sweep(key)

@@ -9,6 +9,7 @@ from oarsman import names
 from oarsman.backends import base as backend
 from oarsman.job import state as domain
 from oarsman.job.job import Job
+from oarsman.job.remarks import remarks
 from oarsman.job.sweep import sweep_of
 from oarsman.manifest import to_yaml
 from oarsman.plan import placement
@@ -128,6 +129,7 @@ def whole_job(record: backend.JobRecord, texts: Texts | None = None) -> models.J
         folder=str(record.folder) if record.folder is not None else None,
         mpi=record.mpi,
         limits=record.limits,
+        warnings=remarks(record.job),
     )
 
 
@@ -171,7 +173,7 @@ def ranks(record: backend.JobRecord) -> Iterator[models.RankView]:
     if seen and job.launch is not None and job.launch.in_shell:  # the plan is that of a script's first launch
         planned = {rank: host for rank, host in planned.items() if seen.get(rank) == host}
     culprit, code = (status.cause.rank, status.cause.exit_code) if status.cause is not None else (None, None)
-    state = "exited" if status.finished else "running" if status.is_true(names.RUNNING) else ""
+    state = "exited" if status.finished else "running" if status.phase == names.RUNNING else ""
     well = status.is_true(names.SUCCEEDED)
     for rank in range(min(max((*planned, *seen), default=-1) + 1, _MOST_RANKS)):
         meant = planned.get(rank)

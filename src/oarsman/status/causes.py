@@ -18,7 +18,7 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Exit, Member, Observed, RankReport
 from oarsman.job.state import Cause
 from oarsman.plan import placement
-from oarsman.status import exits, known_errors, mpirun_words
+from oarsman.status import exits, known_errors, mpirun_words, stacks
 from oarsman.text.sentence import Text, cut, one_line
 
 LINES: Final = 20  # of what was last written, kept with the cause
@@ -38,6 +38,7 @@ class Lost:
     words: str
     at: datetime | None = None
     memory_limit_hit: bool = False
+    disrupted: bool = False
 
 
 def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequence[Lost] = ()) -> Cause:
@@ -218,6 +219,7 @@ def _rank(job: Job, rank: RankReport, seen: Observed) -> Cause:
     ending = exits.tell(rank.exit if aborted is None else Exit(code=aborted))
     who = Text("rank {rank} on {host}", rank=rank.rank, host=_on_machine(rank.host.split(".", 1)[0], seen))
     said = mpirun_words.dying_words(rank.last_lines) if ending.signal == exits.SIGABRT else None
+    said = said or _crashed_at(ending, rank.last_lines)
     if ending.signal is None:
         error = mpirun_words.mpi_error(seen.launcher_lines, rank.rank)
         said = error or mpirun_words.own_last_word(rank.last_lines)
@@ -246,7 +248,7 @@ def _hint_for(job: Job, rank: RankReport, seen: Observed) -> str | None:
     error, line = known
     host, lines = placement.short(rank.host), (seen.line, job.launch)
     program = next((each.program[0] for each in lines if each is not None and each.program), "")
-    if error.name == "command-not-found" and code == 127 and (others := _hosts_that_ran(rank, seen)):
+    if error.name in ("command-not-found", "relative-path") and code == 127 and (others := _hosts_that_ran(rank, seen)):
         template = Text("{host} lacks the program, {others} started it: install it there as well, at the same path")
         return Text(template, host=host, others=", ".join(others[:3]))
     if error.name == "python-module" and program.rpartition("/")[2].startswith("python"):
@@ -305,7 +307,7 @@ def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
     did = Text("ended without calling MPI_Finalize") if named.unfinalized else did
     words = Text("{who} {did}", who=who, did=did)
     known = known_errors.recognise(seen.launcher_lines, code=named.exit.code, aftermath=False)
-    last = None
+    last = _crashed_at(ending, seen.launcher_lines)
     if ending.signal is None:
         error = mpirun_words.mpi_error(seen.launcher_lines, rank) if rank is not None else None
         last = error or mpirun_words.programs_last_word(seen.launcher_lines)
@@ -371,8 +373,13 @@ def _told(
     return Text("{what}: {why}", what=words, why=said) if said else words
 
 
+def _crashed_at(ending: exits.Ending, lines: Sequence[str]) -> str | None:
+    frame = stacks.first_frame(lines) if ending.signal in exits.CRASHES else None
+    return Text("in {frame}", frame=frame) if frame else None
+
+
 def _tail(lines: Sequence[str]) -> tuple[str, ...]:
-    return tuple(lines[-LINES:])
+    return stacks.shortened(lines, LINES)
 
 
 def _line(text: str) -> str:

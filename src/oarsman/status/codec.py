@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
+from oarsman import names
 from oarsman.job.state import Described, Status, described
 from oarsman.text.sentence import Text, dump, load
 from oarsman.text.units import ranges
@@ -27,12 +28,31 @@ _plain: Final = str.__str__  # a text as the string it is
 _LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
 
 
+# The fields of a status that are ours to leave out.
+_TOP: Final = {
+    "phase",
+    "texts",
+    names.WRITTEN_AS,
+    names.VALID_SPEC,
+    *(one.wire.partition(".")[0] for one in described(Status)),
+}
+
+
 def to_wire(status: Status, *, texts: bool = True) -> Document:
     written: Document = _writer(Status)(status)
     if texts and (made := _made_of(status)):
         written["texts"] = made
     # for those who print one word
     return {"phase": status.phase, **written} if status.conditions else written
+
+
+def with_others(written: Document, before: Mapping[str, Any]) -> Document:
+    """A status of ours with what others have written into it: fields we do not know, conditions of other types."""
+    ours = {*_TOP, *written}
+    kept = {name: value for name, value in before.items() if name not in ours}
+    theirs = {c["type"]: c for c in before.get("conditions") or () if c.get("type") not in names.CONDITIONS}
+    conditions = [theirs.get(condition["type"], condition) for condition in written.get("conditions", ())]
+    return {**written, **kept, **({"conditions": conditions} if conditions else {})}
 
 
 def from_wire(document: Mapping[str, Any] | None) -> Status:

@@ -63,6 +63,11 @@ def restarting(number: int, summary: str, delay: int, allowed: int) -> str:
     return cut(Text(template, number=number, why=summary, delay=delay, allowed=allowed))
 
 
+def disrupted(number: int, summary: str, delay: int) -> str:
+    template = Text("attempt {number} was disrupted: {why}; starting again in {delay} s, which costs no retry")
+    return cut(Text(template, number=number, why=summary, delay=delay))
+
+
 def queued(position: int, reason: str) -> str:
     place = Text("number {position} in the queue", position=position) if position else Text("in the queue")
     return cut(Text("{what}: {why}", what=place, why=reason) if reason else place)

@@ -1,7 +1,8 @@
 """How many of each role run, are ready, have ended.
 
-The counts keep upstream's reading: workers of a finished or suspended job are not counted, whatever
-still idles; the launcher's ends are counted over all attempts, so they survive its removal.
+The counts keep upstream's reading: workers of a finished job are not counted, whatever still idles; the launcher's
+ends are counted over all attempts, so they survive its removal. A suspended job is active until the last of its
+members is gone: whoever suspended it (Kueue, say) gives its room to others when nothing is active any more.
 """
 
 from __future__ import annotations
@@ -22,11 +23,19 @@ def workers(members: Sequence[Member], replicas: int) -> ReplicaCount:
     )
 
 
-def launcher(member: Member | None, attempts: Sequence[Attempt], *, finished: bool) -> ReplicaCount:
-    running = member is not None and member.phase is Phase.RUNNING and not finished
+def going(members: Sequence[Member]) -> ReplicaCount:
+    """Of a suspended job: all that still hold their room, up or not."""
+    return ReplicaCount(active=sum(not m.phase.ended for m in members))
+
+
+def launcher(
+    member: Member | None, attempts: Sequence[Attempt], *, finished: bool, suspended: bool = False
+) -> ReplicaCount:
+    present = () if member is None or finished else (member,)
+    now = going(present) if suspended else workers(present, 1)
     return ReplicaCount(
-        active=int(running),
+        active=now.active,
         succeeded=int(any(a.outcome == "Succeeded" for a in attempts)),
         failed=sum(a.outcome == "Failed" for a in attempts),
-        ready=int(running and member is not None and member.ready),
+        ready=now.ready,
     )

@@ -11,6 +11,7 @@ from oarsman.text.sentence import Text
 SIGABRT: Final = 6
 SIGKILL: Final = 9
 SIGTERM: Final = 15
+CRASHES: Final = (4, 6, 7, 8, 11)  # by a mistake of the program's own
 
 _SIGNALS: Final = {
     1: Text("Hangup"),

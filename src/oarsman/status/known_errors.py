@@ -219,6 +219,14 @@ KNOWN: Final = (
         Text("the user lacks the permission there: check the owner and the mode of the file on that host"),
     ),
     _known(
+        "relative-path",
+        r"^(?:oarsman: )?[^/\s:][^\s:]*/[^\s:]*: (?:command not found|No such file or directory) in /",
+        Text(
+            "a relative path starts in the folder where the job was submitted, or in its workingDir: submit the job "
+            "where the program is, or write the absolute path"
+        ),
+    ),
+    _known(
         "command-not-found",
         r"command not found|: not found$|unable to (?:launch|find) the specified (?:application|executable)|"
         r"execvp error on file|execve failed|can't open file .*No such file or directory|"

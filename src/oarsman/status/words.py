@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from oarsman import names
 from oarsman.errors import UsageError
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, listed
 
 if TYPE_CHECKING:
     from oarsman.job.state import Status
@@ -32,7 +32,7 @@ def known(word: str) -> str:
     """The state that somebody asks for, however it is written. Nothing would be found in one that does not exist."""
     found = next((state for state in STATES if state.lower() == word.lower()), None)
     if found is None:
-        hint = Text("states are {names}", names=", ".join(STATES))
+        hint = Text("states are {names}", names=listed(STATES))
         raise UsageError(Text("there is no state '{name}'", name=word), field="state", hint=hint)
     return found
 

@@ -31,9 +31,9 @@ class Played:
         body = {"status": to_wire(status)}
         self._jobs.ask(lambda kube: kube.patch(resources.MPIJOBS, name, body, namespace, subresource="status"))
 
-    def launcher(self, key: str, *, attempt: int = 1, suffix: str = "x") -> None:
+    def launcher(self, key: str, *, attempt: int = 1, suffix: str = "x", role: str = "launcher") -> None:
         namespace, _, name = key.partition("/")
-        labels = {names.LABEL_JOB: name, names.LABEL_ROLE: "launcher"}
+        labels = {names.LABEL_JOB: name, names.LABEL_ROLE: role}
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",

@@ -15,6 +15,7 @@ from waiting import waiting
 
 from oarsman import names
 from oarsman.backends.base import JobRecord, LogQuery
+from oarsman.backends.kube import logs, usage
 from oarsman.backends.kube.backend import KubeBackend
 from oarsman.engines.kube.client import Access, load_access, resources
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, UnsupportedError, UserError
@@ -141,7 +142,7 @@ def test_a_namespace_that_is_not_there_is_named(jobs: KubeBackend) -> None:
 
 def test_a_job_that_only_others_would_submit_is_shown_as_far_as_it_goes(jobs: KubeBackend) -> None:
     document = a_document(namespace=jobs.home)
-    document["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"] = {}
+    document["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"] = {"containers": []}
     jobs.ask(lambda kube: kube.create(resources.MPIJOBS, document))
     record = jobs.get(f"{jobs.home}/pi")
     assert (record.job.workers, record.status.phase) == (2, "Pending")
@@ -195,6 +196,17 @@ def test_logs_of_a_job_that_has_not_begun_are_empty(jobs: KubeBackend, played: P
     assert list(jobs.logs(key)) == []
     played.launcher(key)  # no kubelet: it waits to be scheduled
     assert list(jobs.logs(key)) == []
+
+
+def test_the_launcher_of_a_v1_job_is_found_by_either_of_its_labels(jobs: KubeBackend, played: Played) -> None:
+    record = submit(jobs, a_document(V1))
+    for attempt, role in enumerate(("launcher", "master"), 1):
+        played.launcher(record.job.key, attempt=attempt, suffix=str(attempt), role=role)
+        found = jobs.ask(lambda kube: logs.launcher_of(kube, record.job, None))
+        assert found is not None
+        assert usage.host_of(found) == record.job.launcher_host
+        assert names.role_of(found["metadata"]["labels"]) == "launcher"
+        assert found["metadata"]["annotations"][names.ANNOTATION_ATTEMPT] == str(attempt)
 
 
 def test_of_a_pod_that_is_gone_the_last_lines_are_shown(jobs: KubeBackend, played: Played) -> None:

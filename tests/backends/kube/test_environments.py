@@ -46,8 +46,18 @@ def claim(jobs: KubeBackend) -> None:
 
 def ends(jobs: KubeBackend, kind: str, name: str = BUILD) -> None:
     """As the controller of Jobs says it, after it has said that the Job began: it overwrites what was said before."""
-    until(lambda: bool(jobs.ask(lambda kube: kube.get(resources.JOBS, name, jobs.home))["status"]), "it has begun")
-    status = {"status": {"conditions": [{"type": kind, "status": "True", "message": "Job has failed"}]}}
+    found: list[dict[str, Any]] = []
+
+    def begun() -> bool:
+        found[:] = [jobs.ask(lambda kube: kube.get(resources.JOBS, name, jobs.home))["status"]]
+        return "startTime" in found[0]
+
+    until(begun, "it has begun")
+    # Newer servers insist on all of it.
+    before = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}[kind]
+    conditions = [{"type": each, "status": "True", "message": "Job has failed"} for each in (before, kind)]
+    ended = {"completionTime": found[0]["startTime"]} if kind == "Complete" else {}
+    status = {"status": {"conditions": conditions, "active": 0, "ready": 0, **ended}}
     jobs.ask(lambda kube: kube.patch(resources.JOBS, name, status, jobs.home, subresource="status"))
 
 

@@ -278,6 +278,28 @@ def test_a_job_whose_hand_in_is_interrupted_does_not_run(
     asyncio.run(backend.close())
 
 
+def test_an_interrupted_hand_in_stops_no_other_job_that_has_its_name_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_a_supervisor(monkeypatch)
+    backend = LocalBackend(Paths(tmp_path / "state"))
+    given_the_name, add = threading.Event(), JobStore.add
+
+    def followed_by_another(store: JobStore, **given: Any) -> StoredJob:
+        added = add(store, **given)
+        store.remove(added.uid)
+        add(store, **{**given, "uid": "another"})
+        given_the_name.set()
+        time.sleep(0.5)
+        return added
+
+    monkeypatch.setattr(JobStore, "add", followed_by_another)
+    handed_in = backend.submit(document(), environment={}, folder=Path("/"))
+    asyncio.run(interrupted(handed_in, given_the_name.is_set))
+    assert not backend._store.get("default/pi").stop_requested
+    asyncio.run(backend.close())
+
+
 @pytest.mark.parametrize("verb", ["stop", "delete", "suspend"])
 def test_what_is_asked_for_is_on_record_although_no_supervisor_could_be_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str

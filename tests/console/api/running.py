@@ -69,7 +69,13 @@ def _last_word(line: str, pattern: str) -> str:
 
 @contextmanager
 def served(state: Path, *options: str, **environment: str) -> Iterator[Served]:
-    server = Served(state, *options, **environment)
+    with stopped(Served(state, *options, **environment)) as server:
+        yield server
+
+
+@contextmanager
+def stopped(server: Served) -> Iterator[Served]:
+    """In the end, with its jobs and their supervisor."""
     try:
         yield server
     finally:
@@ -79,7 +85,7 @@ def served(state: Path, *options: str, **environment: str) -> Iterator[Served]:
         if server.process.stdout is not None:
             server.process.stdout.close()
         for words in (("delete", "--all", "--yes", "--wait"), ("supervisor", "stop")):  # jobs outlive their supervisor
-            in_process.oarsman(server.environment, state.parent, *words)
+            in_process.oarsman(server.environment, Path(server.environment["OARSMAN_STATE"]).parent, *words)
 
 
 def events(response: httpx.Response) -> Iterator[tuple[str, str, str]]:

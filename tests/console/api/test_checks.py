@@ -18,7 +18,8 @@ from oarsman.engines.hosts.ssh.diagnose import Finding
 from oarsman.engines.hosts.ssh.trust.changes import TrustChange
 from oarsman.errors import ConflictError
 from oarsman.service import JobService
-from oarsman.service.models import Identity, Role, TrustOrder, TrustWanted
+from oarsman.service.checks import Checking
+from oarsman.service.models import HostsCheckWanted, Identity, Role, TrustOrder, TrustWanted
 
 from .asking import Asking, asking
 from .memory import MemoryJobs
@@ -113,6 +114,23 @@ def test_a_check_goes_on_by_itself_and_tells_how_far_it_is(ask: Asking, hosts: H
     assert (seen["unfit"], seen["leftOut"], seen["stage"]) == (["node2"], ["node2"], "")
     entries = ask.store.audit.page(limit=10, cursor=None).items
     assert ("check hosts", "node1, node2") in [(one.what, one.about) for one in entries]
+
+
+def test_whoever_follows_a_check_is_told_of_its_changes_and_asks_for_nothing_between(hosts: HostsInMemory) -> None:
+    looks: list[tuple[str, str, int]] = []
+
+    async def follow() -> None:
+        checking = Checking()
+        checking.start(hosts, HostsCheckWanted())
+        seen = checking.view
+        while seen.ended is None:
+            seen = await checking.other_than(seen)
+            looks.append((seen.state, seen.stage, len(seen.findings)))
+            hosts.goes_on.set()
+        await checking.close()
+
+    asyncio.run(follow())
+    assert looks == [("running", "ways", 1), ("ended", "", 2)]
 
 
 def test_only_the_owner_of_the_machine_sees_and_changes_who_logs_in_where(ask: Asking, hosts: HostsInMemory) -> None:

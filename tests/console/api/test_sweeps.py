@@ -223,7 +223,9 @@ def test_a_program_begins_waits_and_reads_results(client: Client, ask: Asking) -
         handle.wait(check=True)
     assert [view.name for view in client.sweeps.list()] == ["s"]
     assert [job.name for job in client.jobs(sweep="s", sort="name")] == ["s-0000", "s-0001"]
-    assert client.sweeps.get("s").resume().stop().state == "Failed"
+    assert client.sweeps.get("s").resume().state == "Failed"
+    with pytest.raises(ConflictError, match="has ended already"):
+        client.sweeps.get("s").stop()
     handle.delete()
     with pytest.raises(NotFoundError):
         client.sweeps.get("s")
@@ -265,7 +267,8 @@ def test_the_same_in_an_event_loop(ask: Asking, monkeypatch: pytest.MonkeyPatch)
             assert (await handle.wait(120)).state == "Succeeded"
             assert [view.key for view in await client.sweeps.list()] == ["default/s"]
             again = await client.sweeps.get("s")
-            await again.stop()
+            with pytest.raises(ConflictError, match="has ended already"):
+                await again.stop()
             assert (await again.resume()).results()[0]["state"] == "Succeeded"
             await again.delete()
 

@@ -174,7 +174,8 @@ def test_one_who_may_review_tokens_also_knows_those_that_say_nothing_of_themselv
         nameless, named = alone.known(opaque), helped.known(opaque)
         assert nameless is not None
         assert named is not None
-        assert (nameless.name, named.name) == ("a token without a name", "admin")
+        told = served.version >= (1, 28)  # by SelfSubjectReview
+        assert (nameless.name, named.name) == ("admin" if told else "a token without a name", "admin")
         assert helped.known("nonsense") is None
         known = helped.known(person(served, api_namespace, "ada"))
         assert known is not None

@@ -15,7 +15,7 @@ import pytest
 from oarsman import names
 from oarsman.backends.base import JobRecord
 from oarsman.engines.hosts.core import cgroups
-from oarsman.job.state import Cause
+from oarsman.job.state import Cause, Status
 from oarsman.store.jobs import JobStore
 
 from .machine import PATIENCE, WAITS, WAITS_IN_MPI, Machine, mpijob, python
@@ -97,6 +97,28 @@ def test_a_killed_launcher_ends_every_rank(mpi: str, machine_with: Callable[...,
     assert "launcher" in cause.summary
     assert cause.signal == signal.SIGKILL
     machine.nothing_left(machine.uid(key))
+
+
+def test_an_exception_that_the_other_ranks_wait_for_is_told_while_the_job_runs(machine: Machine) -> None:
+    program = (
+        "from mpi4py import MPI; c = MPI.COMM_WORLD\n"
+        "if c.rank == 1: raise ValueError('shapes do not match')\n"
+        "c.barrier()\n"
+    )
+    without_mpi4py = [word for word in python(program) if word not in ("-m", "mpi4py")]
+    key = machine.submit(mpijob("stuck", ["mpirun", "-n", "2", *without_mpi4py]))
+    stuck = machine.until(key, lambda status: _says_exception(status) is not None).status
+    told = "rank 1 on stuck-worker-1 raised ValueError: shapes do not match and has not ended"
+    assert stuck.is_true(names.RUNNING)
+    assert str(_says_exception(stuck)).startswith(told)
+    assert f"Warning  RankRaisedException  {told}" in machine.ok("events", "stuck")
+    machine.ok("stop", "stuck")
+    assert cause_of(machine.until_finished(key)).summary == "stopped by the user"
+
+
+def _says_exception(status: Status) -> str | None:
+    found = status.condition(names.RUNNING)
+    return found.message if found is not None and found.reason == names.REASON_EXCEPTION else None
 
 
 def test_a_killed_supervisor_loses_nothing(machine: Machine) -> None:

@@ -31,10 +31,11 @@ from oarsman.engines.hosts.core.journal import (
     LogTrouble,
     OutputBegan,
     RankEnd,
+    RankException,
 )
 from oarsman.engines.hosts.core.launcher import Launcher, RankLogs
 from oarsman.engines.hosts.core.log_lines import Recorder
-from oarsman.engines.hosts.core.messages import CALLS, RESULTS, Exited, RankEnded, RankStarted, WorldStarted
+from oarsman.engines.hosts.core.messages import CALLS, RESULTS, Exited, RankEnded, RankRaised, RankStarted, WorldStarted
 from oarsman.engines.hosts.core.process import ProcessId
 
 from .specs import a_spec, an_ssh_host
@@ -96,6 +97,14 @@ def test_a_rank_that_ends_together_with_its_launcher_is_heard_once(stage: Stage)
     stage.turn()
     stage.turn()
     assert stage.kinds() == [RankStarted, RankEnd, LauncherEnded]
+
+
+def test_exceptions_that_a_rank_tells_of_are_short_and_few(stage: Stage) -> None:
+    for number in range(100):
+        CALLS.send(stage.rank, RankRaised(f"{number}" * 1000))
+        stage.turn()
+    told = [fact.line for fact in stage.facts() if isinstance(fact, RankException)]
+    assert (len(told), max(map(len, told))) == (20, 300)
 
 
 def test_ranks_whose_words_are_still_on_their_way_when_the_launcher_ends_have_run(stage: Stage) -> None:

@@ -7,6 +7,8 @@ import resource
 import subprocess
 import sys
 
+import pytest
+
 from oarsman.engines.hosts.core import limits
 
 OWN = limits.of_this_process()
@@ -44,6 +46,13 @@ def test_processors_that_are_not_there_are_told() -> None:
     given = limits.fitted(wanted)
     assert given.cpus == [cpus[0]]
     assert f"CPUs {cpus[0]} ({cpus[0]},8000 cannot be had)" in limits.told(wanted, given)
+
+
+def test_what_nobody_asked_for_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the supervisor itself was started."""
+    usual = limits.Limits({}, nice=0, cpus=limits.all_cpus())
+    monkeypatch.setattr(limits, "of_this_process", lambda: usual._replace(nice=10, cpus=usual.cpus[:1]))
+    assert limits.told(usual, usual) == ""
 
 
 def test_a_niceness_that_needs_privileges_is_told() -> None:

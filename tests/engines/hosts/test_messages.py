@@ -48,7 +48,7 @@ FORMS: list[tuple[Codec[Any], Any, dict[str, Any]]] = [
     (messages.CALLS, messages.RankStarted(3, 4, 1, "x", 2, "w"), STARTED),
     (messages.CALLS, messages.WorldStarted(["mpirun"], 2, "w"), {"words": ["mpirun"], "attempt": 2, "world": "w"}),
     (messages.CALLS, messages.FirstOutput(True, 2), {"output": True, "attempt": 2}),
-    (messages.CALLS, messages.RankEnded(3, None, ["bye"], at=1.5), ENDED),
+    (messages.CALLS, messages.RankRaised("ValueError: no"), {"raised": "ValueError: no"}),
     (messages.CALLS, messages.RankEnded(3, None, ["bye"], at=1.5), ENDED),
     (messages.COMMANDS, messages.RunCommand(["ls"], {"A": "1"}), {"argv": ["ls"], "env": {"A": "1"}}),
     (messages.COMMANDS, messages.SignalCommand(15), {"signal": 15}),

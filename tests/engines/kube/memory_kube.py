@@ -9,13 +9,23 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from oarsman.engines.kube.client import AlreadyExists, ApiError, Conflict, Listed, NotFound, Resource, WatchChange
+from oarsman.engines.kube.client import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Listed,
+    NotFound,
+    PartialObject,
+    Resource,
+    WatchChange,
+)
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.client.codec import decode
 
@@ -167,6 +177,9 @@ class MemoryKube:
         found = [_shown(o, view) for o in self._all(resource, namespace) if _selected(o, labels)]
         yield Listed(found, str(self._version), first=True)
 
+    async def streams_lists(self) -> bool:
+        return False
+
     async def watch(
         self,
         resource: Resource,
@@ -232,7 +245,10 @@ class MemoryKube:
 
 
 def _selected(found: Object, labels: str) -> bool:
-    return not labels or labels in (found["metadata"].get("labels") or {})
+    """`labels`: conditions such as `name` and `name in (one,other)`."""
+    there = found["metadata"].get("labels") or {}
+    wanted = re.findall(r"([^\s,()]+)(?: in \((.*?)\))?(?:,|$)", labels)
+    return all(name in there and (not values or there[name] in values.split(",")) for name, values in wanted)
 
 
 def _shown(found: Object, view: Any) -> Any:
@@ -255,12 +271,14 @@ def _merged(found: Any, patch: Any) -> Any:
 def bring_up_to_date(kube: MemoryKube, caches: Any) -> None:
     """What the informers would have heard by now."""
     from oarsman.engines.kube import environments, views
+    from oarsman.engines.kube.caches import OURS
 
     kept = (
         (kinds.MPIJOBS, caches.mpijobs, views.MPIJobView, ""),
-        (kinds.PODS, caches.pods, views.Pod, ""),
-        (kinds.JOBS, caches.jobs, views.BatchJob, ""),
-        (kinds.CONFIG_MAPS, caches.config_maps, views.ConfigMap, ""),
+        (kinds.PODS, caches.pods, views.Pod, OURS),
+        (kinds.JOBS, caches.jobs, views.BatchJob, OURS),
+        (kinds.SERVICES, caches.services, PartialObject, OURS),
+        (kinds.CONFIG_MAPS, caches.config_maps, views.ConfigMap, OURS),
         (kinds.CONFIG_MAPS, caches.environments, views.ConfigMap, environments.LABEL),
         (kinds.JOBS, caches.builds, views.BatchJob, environments.LABEL),
     )

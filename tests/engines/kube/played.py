@@ -47,7 +47,9 @@ class Kubelet:
         self.namespace = namespace
 
     async def pods(self, role: str) -> list[Object]:
-        found: list[Object] = await self.kube.list(kinds.PODS, self.namespace, labels=f"{ROLE}={role}")
+        found: list[Object] = await self.kube.list(
+            kinds.PODS, self.namespace, labels=f"{ROLE} in ({role}{',master' if role == 'launcher' else ''})"
+        )
         return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
 
     async def launcher(self) -> Object | None:
@@ -169,6 +171,16 @@ class Stage:
 
     async def until_true(self, type_: str, status: str = "True") -> None:
         await until(lambda: self.is_true(type_, status), f"{type_} is {status}")
+
+    async def active(self) -> int:
+        """As Kueue adds it up."""
+        return sum(role.get("active", 0) for role in (await self.status())["replicaStatuses"].values())
+
+    async def until_active(self, count: int) -> None:
+        async def there() -> bool:
+            return await self.active() == count
+
+        await until(there, f"{count} pods are active")
 
     async def events(self) -> list[str]:
         found = await self.kube.list(kinds.EVENTS, self.namespace)

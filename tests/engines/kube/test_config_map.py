@@ -11,21 +11,28 @@ from cryptography.hazmat.primitives import serialization
 from oarsman.engines.kube.objects import config_map, secret, service
 from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.objects.config_map import published
+from oarsman.engines.kube.objects.preparation import PodPreparation, recorded
 
 from .kube_jobs import UID, V1, V2BETA1, a_kube_job
+
+
+def config_map_of(*given: Any, **more: Any) -> dict[str, Any]:
+    [made] = config_map.config_maps(*given, **more)
+    return made
+
 
 LAUNCHER = "pi-launcher.pi.tenant-a.svc"
 WORKERS = tuple(f"pi-worker-{i}.pi.tenant-a.svc" for i in range(12))
 HOSTFILES = [
-    pytest.param({"runLauncherAsWorker": True}, "", [f"{LAUNCHER} slots=1", f"{WORKERS[0]} slots=1"], id="C28"),
+    pytest.param({"runLauncherAsWorker": True}, "", ["pi-launcher slots=1", f"{WORKERS[0]} slots=1"], id="C28"),
     pytest.param(
         {"runLauncherAsWorker": True},
         "cluster.local",
-        [f"{LAUNCHER}.cluster.local slots=1", f"{WORKERS[0]}.cluster.local slots=1"],
+        ["pi-launcher slots=1", f"{WORKERS[0]}.cluster.local slots=1"],
         id="C29",
     ),
-    pytest.param({"runLauncherAsWorker": True, "workers": None}, "", [f"{LAUNCHER} slots=1"], id="C30"),
-    pytest.param({"workers": None}, "", [f"{LAUNCHER} slots=1"], id="C30, where ours runs on its launcher"),
+    pytest.param({"runLauncherAsWorker": True, "workers": None}, "", ["pi-launcher slots=1"], id="C30"),
+    pytest.param({"workers": None}, "", ["pi-launcher slots=1"], id="C30, where ours runs on its launcher"),
     pytest.param({}, "", [f"{WORKERS[0]} slots=1"], id="C31"),
     pytest.param({"slotsPerWorker": 10}, "", [f"{WORKERS[0]} slots=10"], id="C32"),
     pytest.param({"slotsPerWorker": 10}, "cluster.local", [f"{WORKERS[0]}.cluster.local slots=10"], id="C33"),
@@ -49,12 +56,18 @@ HOSTFILES = [
 @pytest.mark.parametrize(("given", "domain", "lines"), HOSTFILES)
 def test_the_hostfile_names_every_host_and_its_slots(given: dict[str, Any], domain: str, lines: list[str]) -> None:
     job = a_kube_job(**{"namespace": "tenant-a", "workers": 1, "command": ["mpirun", "-np", "1", "a"], **given})
-    made = config_map.config_map(job, (), KubeOptions(cluster_domain=domain))
+    made = config_map_of(job, (), KubeOptions(cluster_domain=domain))
     assert made["data"]["hostfile"] == "".join(f"{line}\n" for line in lines)
 
 
+def test_on_the_network_of_a_node_the_launcher_is_named_as_dns_knows_it() -> None:
+    job = a_kube_job(namespace="tenant-a", workers=1, runLauncherAsWorker=True, launcher={"hostNetwork": True})
+    text = config_map_of(job, (), KubeOptions())["data"]["hostfile"]
+    assert text == f"{LAUNCHER} slots=1\n{WORKERS[0]} slots=1\n"
+
+
 def test_the_hostfile_is_in_numeric_order_and_has_workers_that_are_not_there_yet() -> None:
-    text = config_map.config_map(a_kube_job(workers=12), (), KubeOptions())["data"]["hostfile"]
+    text = config_map_of(a_kube_job(workers=12), (), KubeOptions())["data"]["hostfile"]
     assert [line.split(".")[0] for line in text.splitlines()] == [f"pi-worker-{i}" for i in range(12)]
 
 
@@ -84,7 +97,7 @@ def test_discover_hosts_echoes_the_hosts_of_the_moment_with_slots(
     hosts: tuple[str, ...], domain: str, lines: list[str]
 ) -> None:
     job = a_kube_job(workers=12, slotsPerWorker=2, namespace="tenant-a")
-    data = config_map.config_map(job, hosts, KubeOptions(cluster_domain=domain))["data"]
+    data = config_map_of(job, hosts, KubeOptions(cluster_domain=domain))["data"]
     assert data["discover_hosts.sh"] == "#!/bin/sh\n" + "".join(f"echo {line}\n" for line in lines)
     assert published(data) == hosts
 
@@ -113,10 +126,38 @@ def test_what_was_published_by_nobody_is_nothing() -> None:
     ],
 )
 def test_each_version_has_its_scripts(version: str, files: set[str]) -> None:
-    made = config_map.config_map(a_kube_job(version=version), (), KubeOptions())
+    made = config_map_of(a_kube_job(version=version), (), KubeOptions())
     assert set(made["data"]) == files
     assert made["metadata"]["name"] == "pi-config"
     assert all(text.startswith("#!/bin/sh\n") for file, text in made["data"].items() if file.endswith(".sh"))
+
+
+# -- many hosts -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "options", [KubeOptions(), KubeOptions(cluster_domain="a-long-domain.of-a-cluster.example.com")]
+)
+@pytest.mark.parametrize(
+    ("name", "workers"), [("a" * 27, 20_000), ("pi", 20_000), ("a" * 49, 14_000), ("a" * 50, 1500), ("pi", 1500)]
+)
+def test_each_config_map_of_a_large_job_fits_into_a_mebibyte(name: str, workers: int, options: KubeOptions) -> None:
+    job = a_kube_job(name=name, workers=workers, namespace="n" * 63, command=["mpirun", "a"])
+    apart = PodPreparation(many_hosts=config_map.has_many_hosts(job))
+    made = config_map.config_maps(job, job.hosts, options, apart)
+    for each in made:
+        assert sum(len(text) for text in each["data"].values()) < 2**20
+    data = {key: text for each in made for key, text in each["data"].items()}
+    assert published(data) == job.hosts
+    assert len(data["hostfile"].splitlines()) == workers
+
+
+def test_a_job_of_many_hosts_calls_them_by_their_first_names() -> None:
+    job = a_kube_job(workers=2000, command=["mpirun", "a"])
+    apart, made = config_map.config_maps(job, ("pi-worker-3",), KubeOptions(), PodPreparation(many_hosts=True))
+    assert (apart["metadata"]["name"], made["metadata"]["name"]) == ("pi-hosts", "pi-config")
+    assert apart["data"] == {"discover_hosts.sh": "#!/bin/sh\necho pi-worker-3:1\n"}
+    assert made["data"]["hostfile"].startswith("pi-worker-0 slots=1\npi-worker-1 slots=1\n")
+    assert "discover_hosts.sh" not in made["data"]
+    assert recorded(made["data"]).many_hosts
 
 
 # -- the Service ------------------------------------------------------------------------------------------
@@ -162,7 +203,7 @@ def test_a_new_secret_has_a_pair_for_the_launcher_and_a_host_key_for_each_worker
     for index, line in enumerate(data["known_hosts"].decode().splitlines()):
         key = serialization.load_ssh_private_key(data[f"host-key-{index}"], None).public_key()
         spelled = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
-        assert line == f"pi-worker-{index} {spelled}"
+        assert line == f"pi-worker-{index},pi-worker-{index}.* {spelled}"
 
 
 def test_keys_that_are_there_are_kept_and_only_new_workers_get_new_ones() -> None:

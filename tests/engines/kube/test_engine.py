@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from oarsman.plan.actions import (
     Dismantle,
     Prepare,
     PublishHosts,
+    ReleaseGang,
 )
 from tests.builders import a_status
 
@@ -37,7 +39,11 @@ from .memory_kube import MemoryKube, bring_up_to_date
 
 MINE = [{"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi", "uid": UID, "controller": True}]
 OTHERS = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "other", "uid": "other", "controller": True}]
-LABELS = {"training.kubeflow.org/job-name": "pi", "training.kubeflow.org/job-role": "worker"}
+LABELS = {
+    "training.kubeflow.org/job-name": "pi",
+    "training.kubeflow.org/job-role": "worker",
+    "training.kubeflow.org/operator-name": "mpi-operator",
+}
 GONE_SOON = "2026-01-01T00:01:00Z"
 
 
@@ -298,6 +304,14 @@ async def test_a_pod_the_server_finds_wrong_is_a_refusal_with_its_words(world: W
 
 
 @story()
+async def test_a_pod_the_server_cannot_read_is_a_refusal(world: World) -> None:
+    error = Invalid("create pods", UNREADABLE, status=400, reason="BadRequest")
+    with world.kube.trouble(error, "create", kinds.PODS), pytest.raises(RetryableError):
+        await world.do(CreateWorker(0))
+    assert (await world.look()).refused == f"the API server refuses the Pod: {UNREADABLE}"
+
+
+@story()
 async def test_an_edit_may_put_right_what_was_refused(world: World) -> None:
     with world.kube.trouble(REFUSAL, "create", kinds.PODS), pytest.raises(RetryableError):
         await world.do(CreateWorker(0))
@@ -305,7 +319,22 @@ async def test_an_edit_may_put_right_what_was_refused(world: World) -> None:
     assert (await world.look()).refused is None
 
 
-@pytest.mark.parametrize("error", [Forbidden("create", "quota", status=403), Unavailable("create", "down", status=503)])
+CLOSED = 'admission webhook "validatepod.volcano.sh" denied the request: failed to create pod, queue q is closed'
+POLICY = "pods \"pi-worker-0\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"
+UNREADABLE = 'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go value of type int'
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Forbidden("create", "quota", status=403),
+        Unavailable("create", "down", status=503),
+        Invalid("create", CLOSED, status=400),
+        Invalid("create", CLOSED, status=422, reason="Invalid"),
+        Invalid("create", POLICY, status=422, reason="Invalid"),
+        Invalid("create", "the proxy does not like that", status=400),
+    ],
+)
 def test_what_may_pass_is_tried_again_and_no_refusal(error: Exception) -> None:
     async def play() -> None:
         world = World()
@@ -358,6 +387,29 @@ async def test_a_launcher_that_is_gone_or_going_is_not_told_about_hosts(world: W
     assert world.kube.one(kinds.CONFIG_MAPS, "pi-config")["data"]["discover_hosts.sh"] == "#!/bin/sh\n"
 
 
+@story(job=a_kube_job(workers=2000, command=["mpirun", "a"]))
+async def test_a_job_of_many_hosts_is_prepared_published_and_dismantled_like_any_other(world: World) -> None:
+    await world.do(Prepare(), PublishHosts(()), CreateLauncher(1))
+    assert world.kube.names(kinds.CONFIG_MAPS) == ["pi-config", "pi-hosts"]
+    world.play_launcher("Running")
+    assert (await world.look()).published_hosts == ()
+    await world.do(PublishHosts(("pi-worker-0",)))
+    assert (await world.look()).published_hosts == ("pi-worker-0",)
+    assert world.kube.writes("patch") == [("patch", "configmaps", "pi-hosts"), ("patch", "pods", "pi-launcher-x")]
+    await world.do(Dismantle())
+    assert world.kube.names(kinds.CONFIG_MAPS) == []
+
+
+@story(job=a_kube_job(workers=1400, command=["mpirun", "a"]))
+async def test_a_job_that_grows_keeps_the_files_that_its_launcher_looks_at(world: World) -> None:
+    await world.do(Prepare(), PublishHosts(()))
+    await world.look()
+    world.job_is(worker=replace(world.assignment.job.worker, replicas=1600))  # type: ignore[type-var]
+    await world.do(PublishHosts(("pi-worker-0",)))
+    assert world.kube.names(kinds.CONFIG_MAPS) == ["pi-config"]
+    assert (await world.look()).published_hosts == ("pi-worker-0",)
+
+
 # -- deleting -----------------------------------------------------------------------------------------------------
 @story()
 async def test_only_the_very_pod_that_was_seen_is_deleted(world: World) -> None:
@@ -369,6 +421,29 @@ async def test_only_the_very_pod_that_was_seen_is_deleted(world: World) -> None:
     await world.do(DeleteWorker(1))
     assert world.kube.preconditions["delete", "pods", "pi-worker-1"] == uid
     assert "pi-worker-1" in world.kube.names(kinds.PODS)
+
+
+@pytest.mark.parametrize("action", [DeleteWorker(1), DeleteLauncher(1), Dismantle(), PublishHosts(("pi-worker-0",))])
+def test_what_the_server_does_not_know_any_more_is_not_seen_either(action: Action) -> None:
+    async def play() -> None:
+        world = World()
+        await world.start()
+        world.play_launcher("Running")
+        await world.look()
+        gone = {
+            DeleteWorker: (kinds.PODS, "pi-worker-1"),
+            DeleteLauncher: (kinds.PODS, "pi-launcher-x"),
+            Dismantle: (kinds.CONFIG_MAPS, "pi-config"),
+            PublishHosts: (kinds.CONFIG_MAPS, "pi-config"),
+        }
+        resource, name = gone[type(action)]
+        world.kube.vanish(resource, name)
+        with contextlib.suppress(RetryableError):
+            await world.do(action)
+        cache = world.caches.pods if resource is kinds.PODS else world.caches.config_maps
+        assert name not in {found.metadata.name for found in cache.all()}
+
+    asyncio.run(play())
 
 
 @story()
@@ -404,6 +479,33 @@ async def test_a_launcher_that_ended_is_kept_for_its_log_while_the_job_goes_on(w
     assert (await world.engine.observe(world.assignment)).launcher is None
     order = [ask[:2] for ask in world.kube.writes("patch", "delete")]
     assert order == [("patch", "pods"), ("delete", "jobs")]  # else the garbage collector would be faster
+
+
+@story()
+async def test_the_log_of_a_launcher_is_kept_although_its_pod_is_not_yet_said_to_have_failed(world: World) -> None:
+    """A kubelet of today tells of the ended container first, and of the failed pod when it has cleaned up."""
+    await world.start()
+    world.play_launcher("Running", **ENDED)
+    await world.look()
+
+    async def the_kubelet_and_the_job_controller() -> None:
+        await asyncio.sleep(0.2)
+        world.kube.change(kinds.JOBS, "pi-launcher", status={"conditions": [{"type": "Failed", "status": "True"}]})
+        bring_up_to_date(world.kube, world.caches)
+
+    await asyncio.gather(world.do(DeleteLauncher(1)), the_kubelet_and_the_job_controller())
+    assert world.kube.names(kinds.JOBS) == []
+    assert "pi-launcher-x" in world.kube.names(kinds.PODS)
+
+
+@story()
+async def test_a_launcher_with_a_sidecar_that_goes_on_is_not_waited_for(world: World) -> None:
+    await world.start()
+    sidecar = {"name": "proxy", "state": {"running": {}}}
+    world.play_launcher("Running", containerStatuses=[*ENDED["containerStatuses"], sidecar])
+    await world.look()
+    await world.do(DeleteLauncher(1))
+    assert "pi-launcher-x" not in world.kube.names(kinds.PODS)
 
 
 @story()
@@ -563,14 +665,20 @@ async def test_an_impossible_amount_that_was_taken_out_of_the_policy_is_taken_ou
 
 
 @story(options=PLUGINS)
-async def test_a_group_that_is_over_asks_for_no_places(world: World) -> None:
+async def test_a_group_asks_for_places_until_it_is_released(world: World) -> None:
     await world.start()
-    await world.look()
-    await world.do(DeleteWorker(0))
-    assert world.kube.names(kinds.PLUGINS_POD_GROUPS) == ["pi"]
-    world.status_is(a_status(true=("Created", "Succeeded")))
-    await world.do(DeleteWorker(1))
+    assert (await world.look()).gang_asks
+    with (
+        world.kube.trouble(Unavailable("delete", "down", status=503), "delete", kinds.PLUGINS_POD_GROUPS),
+        pytest.raises(RetryableError),
+    ):
+        await world.do(ReleaseGang())
+    assert (await world.look()).gang_asks
+    await world.do(ReleaseGang())
     assert world.kube.names(kinds.PLUGINS_POD_GROUPS) == []
+    assert not (await world.look()).gang_asks
+    await world.do(Prepare())
+    assert (await world.look()).gang_asks
 
 
 @story(options=PLUGINS)
@@ -658,6 +766,45 @@ async def test_informers_tell_the_key_of_the_job_for_each_of_its_objects(world: 
             await news.wait()
     assert set(told) == {"default/pi", "ns/other"}
     assert world.caches.trouble is None
+    await world.engine.close()
+
+
+@story()
+async def test_a_change_of_nothing_that_is_looked_at_is_not_told(world: World) -> None:
+    told: list[str] = []
+    news = asyncio.Event()
+
+    def notify(key: str) -> None:
+        told.append(key)
+        news.set()
+
+    await world.engine.start(notify)
+    await world.do(CreateWorker(0))
+    told.clear()
+    world.kube.change(kinds.PODS, "pi-worker-0", status={"conditions": [{"type": "Initialized", "status": "True"}]})
+    world.kube.mark(kinds.PODS, "pi-worker-0", managedFields=[{"manager": "kubelet"}])
+    world.kube.change(kinds.PODS, "pi-worker-0", status={"phase": "Running"})
+    async with asyncio.timeout(120):
+        while not (pod := world.caches.pods.get("default", "pi-worker-0")) or pod.status.phase != "Running":
+            news.clear()
+            await news.wait()
+    assert told == ["default/pi"]
+    await world.engine.close()
+
+
+@story()
+async def test_pods_of_other_operators_are_not_kept(world: World) -> None:
+    news = asyncio.Event()
+    await world.engine.start(lambda _: news.set())
+    theirs = {"training.kubeflow.org/operator-name": "pytorchjob-controller"}
+    world.kube.add(kinds.PODS, {"metadata": {"name": "torch-worker-0", "labels": {**LABELS, **theirs}}})
+    await world.do(CreateWorker(0))
+    world.kube.vanish(kinds.PODS, "pi-worker-0")  # heard of when all that was before it was
+    async with asyncio.timeout(120):
+        while world.caches.pods.get("default", "pi-worker-0"):
+            news.clear()
+            await news.wait()
+    assert world.caches.pods.all() == ()
     await world.engine.close()
 
 

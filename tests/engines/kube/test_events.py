@@ -95,7 +95,8 @@ def test_an_event_says_about_whom_by_whom_when_and_what(recorder: EventRecorder,
     }
     assert (event["type"], event["reason"], event["message"]) == ("Normal", "MPIJobCreated", "MPIJob ns/pi is created.")
     assert (event["count"], event["firstTimestamp"], event["lastTimestamp"]) == (1, *["2027-01-15T08:00:00Z"] * 2)
-    assert event["source"] == {"component": "mpi-job-controller", "host": "operator-0"}
+    assert event["source"] == {"component": "mpi-job-controller"}  # as upstream's; the other field says which replica
+    assert (event["reportingComponent"], event["reportingInstance"]) == ("mpi-job-controller", "operator-0")
     assert event["reportingComponent"] == "mpi-job-controller"
 
 

@@ -12,13 +12,14 @@ import pytest
 from cluster.cluster import Cluster
 
 from oarsman import names
+from oarsman.engines.kube.client import Kube, load_access
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.job.state import Attempt, Cause, QueuePlace, ReplicaCount
 from oarsman.status.codec import to_wire
 from tests.builders import a_status, at
 
-from .kube_jobs import V1
-from .played import Stage, stage, until
+from .kube_jobs import V1, V2BETA1, document
+from .played import Kubelet, Stage, stage, until
 
 Story = Callable[[Stage], Awaitable[None]]
 
@@ -155,6 +156,57 @@ def test_i3_a_job_is_resumed_suspended_and_resumed_again_with_what_was_added_mea
     play(served, api_namespace, story)
 
 
+def test_a_suspended_job_is_active_until_the_last_of_its_pods_is_gone(served: Cluster, api_namespace: str) -> None:
+    """Kueue starts who comes next when nothing is active any more: the nodes are free then, and not before."""
+    slow = {"terminationGracePeriodSeconds": 60, "nodeName": "a-node"}  # only that node's kubelet lets them go
+
+    async def story(stage: Stage) -> None:
+        await stage.submit(worker=slow, launcher=slow)
+        await stage.kubelet.workers_run()
+        launcher = await stage.kubelet.launcher_named()
+        await stage.kubelet.run(launcher)
+        await stage.until_true("Running")
+        await stage.edit({"runPolicy": {"suspend": True}})
+        await stage.until_true("Suspended")
+
+        async def all_going() -> bool:
+            found = await stage.kube.list(kinds.PODS, stage.namespace)
+            return len(found) == 3 and all("deletionTimestamp" in pod["metadata"] for pod in found)
+
+        await until(all_going, "all pods are on their way out")
+        for left, name in ((2, "pi-worker-1"), (1, launcher), (0, "pi-worker-0")):
+            assert await stage.active() == left + 1
+            end = ("delete", "pod", name, "-n", stage.namespace, "--grace-period=0", "--force", "--wait=false")
+            await asyncio.to_thread(served.kubectl, *end)  # as its kubelet does when it has ended
+            await stage.until_active(left)
+
+    play(served, api_namespace, story)
+
+
+def test_a_job_whose_worker_is_drained_from_its_node_starts_again_at_no_cost(
+    served: Cluster, api_namespace: str
+) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.submit(worker={"nodeName": "a-node"}, runPolicy={"backoffLimit": 1})
+        await stage.kubelet.workers_run()
+        await stage.kubelet.run(await stage.kubelet.launcher_named())
+        await stage.until_true("Running")
+        path = f"/api/v1/namespaces/{stage.namespace}/pods/pi-worker-1"
+        about = {"name": "pi-worker-1", "namespace": stage.namespace}
+        eviction = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": about})
+        ask = ("create", "--raw", f"{path}/eviction", "-f", "-")
+        await asyncio.to_thread(served.kubectl, *ask, stdin=eviction, check=False)
+        pod = await stage.kube.get(kinds.PODS, "pi-worker-1", stage.namespace)
+        if all(found["type"] != "DisruptionTarget" for found in pod["status"]["conditions"]):
+            pytest.skip("servers before 1.26 do not say why a pod goes")
+        await stage.until_true("Restarting")
+        [attempt] = (await stage.status())["attempts"]
+        assert attempt["outcome"] == "Disrupted"
+        assert attempt["cause"]["summary"] == "pi-worker-1 was lost: it was evicted, as when its node is drained"
+
+    play(served, api_namespace, story)
+
+
 def test_i4_a_failed_launcher_is_tried_again_and_the_last_one_fails_the_job(
     served: Cluster, api_namespace: str
 ) -> None:
@@ -265,6 +317,96 @@ def test_a_v1_job_written_through_v1_has_a_bare_launcher_and_rights(served: Clus
     play(served, api_namespace, story)
 
 
+@pytest.mark.parametrize("version", [V1, V2BETA1])
+def test_a_copy_of_what_kubectl_prints_is_the_same_job(served: Cluster, api_namespace: str, version: str) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.submit(version=version, runPolicy={"suspend": True})
+        await stage.until_true("Suspended")
+        asked = ("get", "mpijob", "pi", f"--namespace={stage.namespace}", "-o", "yaml")
+        printed = (await asyncio.to_thread(served.kubectl, *asked)).stdout
+        assert f"apiVersion: {V1}\n" in printed
+        copy = printed.replace("\n  name: pi\n", "\n  name: copy\n").replace("suspend: true", "suspend: false")
+        await asyncio.to_thread(served.kubectl, "create", "-f", "-", stdin=copy)
+
+        async def begun() -> bool:
+            found = await stage.kube.get(kinds.MPIJOBS, "copy", stage.namespace)
+            return "startTime" in (found.get("status") or {})
+
+        await until(begun, "the copy has begun")
+        written = [(await stage.kube.get(kinds.MPIJOBS, name, stage.namespace))["status"] for name in ("pi", "copy")]
+        assert [status["writtenAs"] for status in written] == [version, version]
+        assert await stage.names(kinds.JOBS) == (["copy-launcher"] if version == V2BETA1 else [])
+
+    play(served, api_namespace, story)
+
+
+async def _made_by_upstream(kube: Kube, namespace: str) -> None:
+    """A job that runs under the mpi-operator: only its pods have labels of the job."""
+    body = document(namespace=namespace)
+    body["metadata"] = {"name": "pi", "namespace": namespace}
+    uid = (await kube.create(kinds.MPIJOBS, body, namespace))["metadata"]["uid"]
+    times = dict.fromkeys(("lastUpdateTime", "lastTransitionTime"), "2026-01-01T00:00:00Z")
+    told = [
+        {"type": t, "status": "True", "reason": f"MPIJob{t}", "message": "", **times} for t in ("Created", "Running")
+    ]
+    status = {"conditions": told, "startTime": "2026-01-01T00:00:00Z", "replicaStatuses": {"Worker": {"active": 2}}}
+    await kube.patch(kinds.MPIJOBS, "pi", {"status": status}, namespace, subresource="status")
+    owner = {"apiVersion": V2BETA1, "kind": "MPIJob", "name": "pi", "uid": uid, "controller": True}
+    labels = {"training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": "pi"}
+
+    async def make(resource: Any, name: str, **parts: Any) -> None:
+        meta = {"name": name, "labels": parts.pop("labels", {"app": "pi"}), "ownerReferences": [owner]}
+        made = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta, **parts}
+        await kube.create(resource, made, namespace)
+
+    def pod(name: str) -> dict[str, Any]:
+        main = {"name": "mpi", "image": "pi", "command": ["sleep", "1"]}
+        return {"hostname": name, "subdomain": "pi", "restartPolicy": "Never", "containers": [main]}
+
+    await make(kinds.SERVICES, "pi", spec={"clusterIP": "None", "selector": labels})
+    await make(kinds.CONFIG_MAPS, "pi-config", data={"hostfile": "", "discover_hosts.sh": "#!/bin/sh\n"})
+    await make(kinds.SECRETS, "pi-ssh", data={"ssh-privatekey": "eA==", "ssh-publickey": "eA=="})
+    for index in range(2):
+        more = {"training.kubeflow.org/job-role": "worker", "training.kubeflow.org/replica-index": str(index)}
+        await make(kinds.PODS, f"pi-worker-{index}", labels={**labels, **more}, spec=pod(f"pi-worker-{index}"))
+    template = {
+        "metadata": {"labels": {**labels, "training.kubeflow.org/job-role": "launcher"}},
+        "spec": pod("pi-launcher"),
+    }
+    await make(kinds.JOBS, "pi-launcher", spec={"template": template})
+
+
+def test_a_job_that_the_mpi_operator_runs_keeps_its_pods_and_ends(served: Cluster, api_namespace: str) -> None:
+    async def before() -> tuple[str, dict[str, str]]:
+        async with Kube(load_access(kubeconfig=served.kubeconfig)) as kube:
+            await _made_by_upstream(kube, api_namespace)
+            kubelet = Kubelet(kube, api_namespace)
+            await kubelet.workers_run()
+            launcher = await kubelet.launcher_named()
+            await kubelet.run(launcher)
+            return launcher, await pods_of(kube)
+
+    async def pods_of(kube: Kube) -> dict[str, str]:
+        found = await kube.list(kinds.PODS, api_namespace)
+        living = [pod["metadata"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        return {meta["name"]: meta["uid"] for meta in living}
+
+    launcher, pods = asyncio.run(before())
+
+    async def story(stage: Stage) -> None:
+        async def taken_over() -> bool:
+            return "writtenAs" in await stage.status()
+
+        await until(taken_over, "it is taken over")
+        await stage.until_true("Running")
+        assert await pods_of(stage.kube) == pods
+        await stage.kubelet.end(launcher, 0)
+        await stage.until_true("Succeeded")
+        assert await pods_of(stage.kube) == pods
+
+    play(served, api_namespace, story)
+
+
 def test_scaling_through_the_subresource_changes_the_number_of_workers(served: Cluster, api_namespace: str) -> None:
     async def story(stage: Stage) -> None:
         await stage.submit()
@@ -323,7 +465,7 @@ def test_a_status_comes_back_from_the_server_as_it_was_written(served: Cluster, 
 
     async def story(stage: Stage) -> None:
         await stage.submit(runPolicy={"managedBy": "kueue.x-k8s.io/multikueue"})
-        wire = {**to_wire(full), "writtenAs": V1}
+        wire = {**to_wire(full), "writtenAs": V1, "validSpec": {"mpiReplicaSpecs": {"Launcher": {"anything": 1}}}}
         wire["replicaStatuses"]["Worker"]["selector"] = "a=b"
         kept = await stage.kube.patch(kinds.MPIJOBS, "pi", {"status": wire}, stage.namespace, subresource="status")
         assert (
@@ -367,6 +509,60 @@ def test_a_class_that_is_missing_is_waited_for_and_said(served: Cluster, api_nam
         [waiting] = [c for c in (await stage.status())["conditions"] if c["type"] == "Queued"]
         assert waiting["reason"] == "Trouble"
         assert "not-there-yet" in waiting["message"]
+        assert not await stage.is_true("Failed")
+
+    play(served, api_namespace, story)
+
+
+def _denial(namespace: str) -> str:
+    """A policy against pods called pi-worker-1, as the owner of a cluster may have one."""
+    group, name = "admissionregistration.k8s.io/v1", f"closed-{namespace}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    here = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    policy = {
+        "apiVersion": group,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule], "namespaceSelector": here},
+            "validations": [{"expression": "object.metadata.name != 'pi-worker-1'", "message": "the queue is closed"}],
+        },
+    }
+    binding = {
+        "apiVersion": group,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [policy, binding]})
+
+
+def test_a_policy_that_denies_a_pod_is_told_and_the_job_starts_when_it_is_gone(
+    served: Cluster, api_namespace: str
+) -> None:
+    if "validatingadmissionpolicies" not in served.kubectl("api-resources", "-o", "name").stdout:
+        pytest.skip("servers before 1.30 have no such policies")
+    denial = _denial(api_namespace)
+    pod = {"containers": [{"name": "mpi", "image": "pi"}]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pi-worker-1"}, "spec": pod}
+
+    async def denied(stage: Stage) -> bool:
+        ask = ("create", "-n", stage.namespace, "--dry-run=server", "-f", "-")
+        found = await asyncio.to_thread(served.kubectl, *ask, stdin=json.dumps(body), check=False)
+        return "the queue is closed" in found.stderr
+
+    async def story(stage: Stage) -> None:
+        await asyncio.to_thread(served.kubectl, "apply", "-f", "-", stdin=denial)
+        try:
+            await until(lambda: denied(stage), "the policy holds")
+            await stage.submit()
+            await stage.until_true("Queued")
+            [waiting] = [c for c in (await stage.status())["conditions"] if c["type"] == "Queued"]
+            assert waiting["reason"] == "Trouble"
+            assert "denied request: the queue is closed" in waiting["message"]
+        finally:
+            await asyncio.to_thread(served.kubectl, "delete", "-f", "-", stdin=denial)
+        await stage.kubelet.workers_run()
         assert not await stage.is_true("Failed")
 
     play(served, api_namespace, story)

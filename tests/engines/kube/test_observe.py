@@ -12,7 +12,7 @@ import pytest
 from oarsman.engines.kube import views
 from oarsman.engines.kube.client.codec import decode
 from oarsman.engines.kube.objects.common import KubeOptions
-from oarsman.engines.kube.objects.config_map import config_map
+from oarsman.engines.kube.objects.config_map import config_maps
 from oarsman.engines.kube.objects.launcher import launcher
 from oarsman.engines.kube.objects.pod import fingerprint
 from oarsman.engines.kube.objects.worker import worker
@@ -187,6 +187,37 @@ def member(**fields: Any) -> Member:
             id="what runs before it failed",
         ),
         pytest.param(
+            {
+                "phase": "Failed",
+                "initContainerStatuses": [container("sidecar", **ended(143)), container("fetch", **ended(2))],
+                "containerStatuses": [container(waiting={"reason": "PodInitializing"})],
+            },
+            member(
+                phase=Phase.FAILED,
+                reason="InitContainerFailed",
+                message="init container fetch ended with code 2",
+            ),
+            id="a sidecar that starts first was ended with the pod",
+        ),
+        pytest.param(
+            {
+                "phase": "Failed",
+                "initContainerStatuses": [container("sidecar", **ended(143))],
+                "containerStatuses": [container(**ended(3))],
+            },
+            member(phase=Phase.FAILED, exit=Exit(code=3), started_at=at(1), finished_at=at(9)),
+            id="its own code counts, although a sidecar that started first was ended after it",
+        ),
+        pytest.param(
+            {
+                "phase": "Failed",
+                "initContainerStatuses": [container("sidecar", **ended(143))],
+                "containerStatuses": [container(running={"startedAt": time(2)})],
+            },
+            member(phase=Phase.FAILED, started_at=at(2)),
+            id="nobody knows how it ended",
+        ),
+        pytest.param(
             {"phase": "Succeeded", "containerStatuses": [container(**ended(0))]},
             member(phase=Phase.SUCCEEDED, exit=Exit(code=0), started_at=at(1), finished_at=at(9)),
             id="ended by itself",
@@ -236,6 +267,52 @@ def test_pods_of_others_do_not_count_whatever_their_labels() -> None:
     assert observe(JOB, JobObjects(status=Status(), pods=strangers)).workers == ()
 
 
+TARGET = condition("DisruptionTarget", "True", 8, reason="PreemptionByScheduler", message="preempting")
+
+
+@pytest.mark.parametrize(
+    ("status", "meta", "reason"),
+    [
+        pytest.param(
+            {**UP, "conditions": [TARGET]}, {"deletionTimestamp": time(8)}, "PreemptionByScheduler", id="goes"
+        ),
+        pytest.param({**UP, "conditions": [TARGET]}, {}, "", id="may still be left alone"),
+        pytest.param(
+            {**UP, "conditions": [{**TARGET, "status": "False"}]},
+            {"deletionTimestamp": time(8)},
+            "",
+            id="was left alone",
+        ),
+        pytest.param(
+            {"phase": "Failed", "conditions": [TARGET], "containerStatuses": [container(**ended(143))]},
+            {},
+            "PreemptionByScheduler",
+            id="has gone",
+        ),
+        pytest.param(
+            {
+                "phase": "Failed",
+                "conditions": [{**TARGET, "lastTransitionTime": time(60)}],
+                "containerStatuses": [container(**ended(1))],
+            },
+            {"deletionTimestamp": time(60)},
+            "",
+            id="had failed before",
+        ),
+    ],
+)
+def test_what_the_cluster_takes_away_is_disrupted(status: Object, meta: Object, reason: str) -> None:
+    found = the_worker(status, **meta)
+    assert (found.disrupted, found.reason) == (bool(reason), reason)
+
+
+def test_what_the_kubelet_says_of_an_eviction_is_kept() -> None:
+    target = {**TARGET, "reason": "TerminationByKubelet"}
+    status = {"phase": "Failed", "reason": "Evicted", "message": "low on memory", "conditions": [target]}
+    found = the_worker(status)
+    assert (found.disrupted, found.reason, found.message) == (True, "TerminationByKubelet", "low on memory")
+
+
 # -- the launcher -------------------------------------------------------------------------------------------
 def test_without_a_launcher_there_is_none() -> None:
     assert observe(JOB, JobObjects(status=Status())).launcher is None
@@ -259,6 +336,52 @@ def test_a_job_whose_pod_cannot_be_made_has_failed_with_the_servers_words() -> N
     found = observe(JOB, JobObjects(status=Status(), launcher_job=launcher_job([said]))).launcher
     assert found is not None
     assert (found.phase, found.reason, found.message) == (Phase.FAILED, "FailedCreate", "exceeded quota")
+
+
+VERDICTS = {
+    "Complete": {"type": "Complete", "status": "True", "lastTransitionTime": time(12)},
+    "Backoff": {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": time(12)},
+    "Deadline": {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "was active too long"},
+    "Not yet": {"type": "Failed", "status": "False"},
+}
+POD_FAILED = {"phase": "Failed", "containerStatuses": [container(**ended(143))]}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "pod", "facts"),
+    [
+        pytest.param("Complete", UP, {"phase": Phase.SUCCEEDED, "finished_at": at(12)}, id="it completed"),
+        pytest.param("Backoff", UP, {"phase": Phase.FAILED, "finished_at": at(12)}, id="it failed"),
+        pytest.param(
+            "Backoff", POD_FAILED, {"phase": Phase.FAILED, "reason": "", "finished_at": at(9)}, id="its pod says how"
+        ),
+        pytest.param(
+            "Deadline",
+            POD_FAILED,
+            {"phase": Phase.FAILED, "reason": "DeadlineExceeded", "message": "was active too long"},
+            id="a deadline was over, for which its pod was ended",
+        ),
+        pytest.param("Not yet", UP, {"phase": Phase.RUNNING, "reason": ""}, id="it goes on"),
+    ],
+)
+def test_a_job_that_is_over_decides_whatever_its_pod_still_says(verdict: str, pod: Object, facts: Object) -> None:
+    seen = JobObjects(status=Status(), pods=[launcher_pod_of(pod)], launcher_job=launcher_job([VERDICTS[verdict]]))
+    found = observe(JOB, seen).launcher
+    assert {name: getattr(found, name) for name in facts} == facts
+
+
+def test_a_job_that_failed_and_has_no_pod_any_more_has_lost_its_launcher() -> None:
+    found = observe(JOB, JobObjects(status=Status(), launcher_job=launcher_job([VERDICTS["Backoff"]]))).launcher
+    assert found is not None
+    assert (found.phase, found.reason) == (Phase.FAILED, "Vanished")
+
+
+def test_a_barrier_that_is_ended_with_its_pod_is_no_verdict_about_hosts() -> None:
+    status = {"phase": "Failed", "initContainerStatuses": [container("oarsman-barrier", **ended(143))]}
+    pod = launcher_pod_of(status, deletionTimestamp=time(9))
+    found = observe(JOB, JobObjects(status=Status(), pods=[pod], launcher_job=launcher_job())).launcher
+    assert found is not None
+    assert (found.phase, found.reason, found.terminating) == (Phase.FAILED, "", True)
 
 
 def test_the_attempt_and_the_instance_of_a_launcher_are_read_from_its_pod() -> None:
@@ -300,6 +423,15 @@ def test_the_attempt_and_the_instance_of_a_launcher_are_read_from_its_pod() -> N
             {"phase": "Failed", "initContainerStatuses": [container("oarsman-barrier", **ended(127))]},
             {"reason": "HostsNotReady", "message": "the start barrier ended with code 127"},
             id="gave up without a word",
+        ),
+        pytest.param(
+            {
+                "phase": "Failed",
+                "initContainerStatuses": [container("sidecar", **ended(143)), container("oarsman-barrier", **ended(0))],
+                "containerStatuses": [container(**ended(7))],
+            },
+            {"reason": "", "message": "", "exit": Exit(code=7)},
+            id="failed by itself, beside a sidecar that is ended last",
         ),
         pytest.param(
             {
@@ -375,7 +507,7 @@ def read(job: Job = JOB, **given: Any) -> Observed:
 
 
 def test_hosts_that_are_published_are_read_from_the_config_map() -> None:
-    made = config_map(JOB, ("pi-worker-1",), OPTIONS)
+    [made] = config_maps(JOB, ("pi-worker-1",), OPTIONS)
     found = read(config=viewed(made, views.ConfigMap))
     assert (found.published_hosts, found.prepared) == (("pi-worker-1",), True)
     assert (read().published_hosts, read().prepared) == (None, False)

@@ -9,6 +9,7 @@ import pytest
 from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.objects.launcher import launcher
 from oarsman.engines.kube.objects.pod import fingerprint
+from oarsman.engines.kube.objects.preparation import PodPreparation, impossible
 from oarsman.engines.kube.objects.worker import worker
 from oarsman.job.job import Job
 
@@ -47,7 +48,7 @@ def test_the_launcher_of_a_silent_manifest() -> None:
     barrier_variables = {
         "OARSMAN_AGENT": "/etc/mpi/ssh.sh",
         "OARSMAN_LAUNCHER": "pi-launcher.pi.default.svc",
-        "OARSMAN_EXPECTED": "pi-worker-0 pi-worker-1",
+        "OARSMAN_EXPECTED": "2",
     }
     main = {
         **PI,
@@ -534,11 +535,10 @@ def test_how_long_the_barrier_waits_is_the_operators_to_say() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        pytest.param({"command": ["mpirun", "-np", "1", "a"]}, "pi-worker-0", id="one rank, one host"),
-        pytest.param({"command": ["mpirun", "a"]}, "pi-worker-0 pi-worker-1", id="all slots"),
-        pytest.param(
-            {"command": ["mpirun", "a"], "runLauncherAsWorker": True}, "pi-worker-0 pi-worker-1", id="but itself"
-        ),
+        pytest.param({"command": ["mpirun", "-np", "1", "a"]}, "1", id="one rank, one host"),
+        pytest.param({"command": ["mpirun", "a"]}, "2", id="all slots"),
+        pytest.param({"command": ["mpirun", "-host", "pi-worker-1", "a"]}, "pi-worker-1", id="one that it names"),
+        pytest.param({"command": ["mpirun", "a"], "runLauncherAsWorker": True}, "2", id="but itself"),
         pytest.param({"command": ["sh", "train.sh"]}, "", id="nobody knows"),
         pytest.param({"command": ["mpirun", "-mca", "plm_rsh_agent", "x", "a"]}, "", id="by a way of its own"),
         pytest.param({"command": ["horovodrun", "-np", "2", "a"]}, "", id="horovod finds its own"),
@@ -573,7 +573,46 @@ def test_the_key_of_worker_1000_comes_from_a_second_secret() -> None:
         {"secret": {"name": "pi-ssh-1", "items": [{"key": "host-key-1000", "path": "host_key"}]}},
         {"secret": {"name": "pi-ssh", "items": [{"key": "ssh-publickey", "path": "authorized_keys"}]}},
     ]
-    assert all(v["name"] != "ssh-auth" for v in made["volumes"])
     [known] = [v for v in pod_of(job)["spec"]["volumes"] if v["name"] == "oarsman-ssh"]
     paths = [item["path"] for source in known["projected"]["sources"] for item in source["secret"]["items"]]
     assert paths == ["known_hosts", "id", "known_hosts-1"]
+
+
+def test_worker_1000_gets_its_keys_also_where_an_sshd_of_its_own_looks_for_them() -> None:
+    command = {"containers": [{**PI, "command": ["/usr/sbin/sshd", "-De", "-f", "/home/u/.sshd_config"]}]}
+    job = a_kube_job(workers=1001, slotsPerWorker=1, sshAuthMountPath="/home/u/.ssh", worker=command)
+    made = worker(job, 1000, OPTIONS)["spec"]
+    assert {"name": "ssh-auth", "mountPath": "/home/u/.ssh"} in made["containers"][0]["volumeMounts"]
+    [keys] = [v for v in made["volumes"] if v["name"] == "ssh-auth"]
+    assert keys["projected"]["sources"] == [
+        {"secret": {"name": "pi-ssh-1", "items": [{"key": "host-key-1000", "path": "id_rsa"}]}},
+        {"secret": {"name": "pi-ssh", "items": [{"key": "ssh-publickey", "path": "authorized_keys"}]}},
+    ]
+
+
+def test_a_launcher_of_many_hosts_finds_the_list_of_the_moment_where_the_others_are() -> None:
+    job = a_kube_job(workers=2000, command=["mpirun", "a"])
+    made = launcher(job, 1, OPTIONS, PodPreparation(many_hosts=True))["spec"]["template"]["spec"]
+    [volume] = [v for v in made["volumes"] if v["name"] == "mpi-job-config"]
+    config, hosts = (source["configMap"] for source in volume["projected"]["sources"])
+    assert (config["name"], hosts["name"]) == ("pi-config", "pi-hosts")
+    assert [item["key"] for item in hosts["items"]] == ["discover_hosts.sh"]
+    assert "discover_hosts.sh" not in [item["key"] for item in config["items"]]
+    assert sum(len(part["name"]) + len(part.get("value", "")) for part in made["containers"][0]["env"]) < 2**17
+
+
+def test_more_workers_on_the_host_network_than_there_is_room_for_their_ports_are_refused() -> None:
+    assert "at most 4000 workers" in str(impossible(a_kube_job(workers=4001, worker={"hostNetwork": True})))
+    assert impossible(a_kube_job(workers=4000, worker={"hostNetwork": True})) is None
+
+
+def test_a_volume_of_ours_that_the_template_mounts_is_mounted_once_at_a_place() -> None:
+    mount = {"name": "mpi-job-config", "mountPath": "/etc/mpi"}
+    main = {"name": "mpi", "image": "pi", "command": ["mpirun", "./pi"], "volumeMounts": [mount]}
+    looks = {"name": "look", "image": "pi", "volumeMounts": [mount, {"name": "ssh-auth", "mountPath": "/keys"}]}
+    job = a_kube_job(launcher={"containers": [main], "initContainers": [looks]})
+    spec = launcher(job, 1, OPTIONS)["spec"]["template"]["spec"]
+    assert spec["containers"][0]["volumeMounts"].count(mount) == 1
+    assert spec["initContainers"][0] == looks
+    names = [volume["name"] for volume in spec["volumes"]]
+    assert (names.count("mpi-job-config"), names.count("ssh-auth")) == (1, 1)

@@ -13,7 +13,7 @@ from oarsman import names
 from oarsman.engines.kube import environments
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.objects.common import KubeOptions
-from oarsman.engines.kube.objects.config_map import config_map
+from oarsman.engines.kube.objects.config_map import config_maps
 from oarsman.engines.kube.objects.launcher import launcher
 from oarsman.engines.kube.objects.preparation import PodPreparation, barrier_seconds, impossible
 from oarsman.engines.kube.objects.worker import worker
@@ -90,10 +90,10 @@ def test_without_an_environment_no_claim_is_mounted() -> None:
 
 
 def test_the_config_map_keeps_what_was_decided() -> None:
-    data = config_map(a_kube_job(), (), OPTIONS, BOTH)["data"]
+    data = config_maps(a_kube_job(), (), OPTIONS, BOTH)[-1]["data"]
     assert (data["environment"], data["install.sh"]) == ("abc", "make\n")
     assert "prepare.sh" in data
-    assert not {"environment", "install.sh", "prepare.sh"} & set(config_map(a_kube_job(), (), OPTIONS)["data"])
+    assert not {"environment", "install.sh", "prepare.sh"} & set(config_maps(a_kube_job(), (), OPTIONS)[-1]["data"])
 
 
 def test_installing_may_take_longer_than_logging_in() -> None:

@@ -136,11 +136,26 @@ def test_a_worker_that_cannot_find_the_launcher_is_not_ready(sandbox: Sandbox) -
     assert done.stderr == f"pi-worker-1: it cannot resolve {LAUNCHER} (waited 0 s)\n"
 
 
-def test_a_launcher_that_takes_ranks_does_not_log_in_to_itself(sandbox: Sandbox) -> None:
-    sandbox.file("etc/mpi/hostfile", f"{LAUNCHER}:2\n{HOSTS[0]}:2\n")
-    sandbox.host("pi-worker-0", ANSWERS)
-    assert barrier(sandbox).returncode == 0
+@pytest.mark.parametrize("name", [LAUNCHER, "pi-launcher"])
+def test_a_launcher_that_takes_ranks_asks_for_its_name_and_does_not_log_in_to_itself(
+    sandbox: Sandbox, name: str
+) -> None:
+    sandbox.program("bin/getent", f"echo $2 >>{sandbox.place}/asked; [ $(wc -l <{sandbox.place}/asked) -gt 2 ]")
+    sandbox.file("etc/mpi/hostfile", f"{name}:2\n{HOSTS[0]}:2\n")
+    sandbox.host("pi-worker-0", "echo 0")
+    done = barrier(sandbox)
+    assert done.returncode == 0
+    assert done.stdout == f"oarsman: waiting for pi-launcher: it cannot find itself as {name}\n"
+    assert sandbox.read("asked").split() == [name] * 3
     assert len(sandbox.calls) == 1
+
+
+def test_a_launcher_that_never_finds_itself_does_not_start(sandbox: Sandbox) -> None:
+    sandbox.program("bin/getent", "exit 2")
+    sandbox.file("etc/mpi/hostfile", f"pi-launcher:2\n{HOSTS[0]}:2\n")
+    sandbox.host("pi-worker-0", "echo 0")
+    done = barrier(sandbox, seconds=0)
+    assert (done.returncode, done.stderr) == (1, "pi-launcher: it cannot find itself as pi-launcher (waited 0 s)\n")
 
 
 def test_hosts_of_which_there_are_more_than_are_asked_at_once(sandbox: Sandbox) -> None:
@@ -238,10 +253,11 @@ def test_the_code_of_the_command_is_the_code_of_the_launcher(sandbox: Sandbox, c
 
 def test_a_launcher_alone_waits_for_its_own_name(sandbox: Sandbox) -> None:
     sandbox.program("bin/getent", f"echo $2 >>{sandbox.place}/asked; [ $(wc -l <{sandbox.place}/asked) -gt 2 ]")
+    sandbox.file("etc/mpi/hostfile", "pi-launcher slots=2\n")
     done = launch(sandbox, "echo begun", OARSMAN_OWN_NAME_SECONDS="300")
     assert (done.returncode, done.stdout) == (0, "begun\n")
-    assert done.stderr == f"oarsman: waiting for the name {LAUNCHER}\n"
-    assert sandbox.read("asked").split() == [LAUNCHER] * 3
+    assert done.stderr == "oarsman: waiting for the name pi-launcher\n"
+    assert sandbox.read("asked").split() == ["pi-launcher"] * 3
 
 
 @pytest.mark.parametrize("environment", [{}, {"OARSMAN_OWN_NAME_SECONDS": "1"}])
@@ -261,6 +277,24 @@ def test_success_on_the_wrong_hosts_is_no_success(sandbox: Sandbox) -> None:
 def test_success_on_the_right_hosts_is(sandbox: Sandbox) -> None:
     went = f"printf '%s\\n' {HOSTS[1]} pi-worker-0 >>/run/oarsman/contacted"
     assert launch(sandbox, went, expected="pi-worker-0 pi-worker-1").returncode == 0
+
+
+@pytest.mark.parametrize(("went", "code"), [(HOSTS[0], 0), (HOSTS[1], 69)])
+def test_of_the_hostfile_as_many_as_are_expected_are_checked(sandbox: Sandbox, went: str, code: int) -> None:
+    done = launch(sandbox, f"echo {went} >>/run/oarsman/contacted", expected="1")
+    assert done.returncode == code
+    assert ("pi-worker-0" in done.stderr, "pi-worker-1" in done.stderr) == (bool(code), False)
+
+
+def test_thousands_of_hosts_are_checked_in_a_moment(sandbox: Sandbox) -> None:
+    hosts = [f"pi-worker-{index}" for index in range(20_000)]
+    sandbox.file("etc/mpi/hostfile", "".join(f"{host} slots=1\n" for host in hosts))
+    sandbox.file("run/oarsman/contacted", "".join(f"{host}\n" for host in reversed(hosts[:-1])))
+    done = launch(sandbox, "true", expected="20000")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        69,
+        "oarsman: no rank was started on pi-worker-19999: mpirun never went there",
+    )
 
 
 def test_a_name_that_only_begins_like_another_is_another(sandbox: Sandbox) -> None:

@@ -86,6 +86,7 @@ COMMON = """\
   IdentitiesOnly yes
   UserKnownHostsFile {known}
   GlobalKnownHostsFile /dev/null
+  CheckHostIP no
   StrictHostKeyChecking {strict}
   BatchMode yes
   ConnectTimeout 30
@@ -101,19 +102,19 @@ def everywhere(known: str = "/etc/oarsman/ssh/known_hosts", strict: str = "yes")
 
 
 def test_the_configuration_for_our_own_sshd() -> None:
-    assert client_config(of()) == (
-        "Host pi-worker-0 pi-worker-0.*\n  HostKeyAlias pi-worker-0\n  Port 2222\n"
-        "Host pi-worker-1 pi-worker-1.*\n  HostKeyAlias pi-worker-1\n  Port 2222\n" + everywhere()
+    assert client_config(of()) == ("Host pi-worker-*\n  Port 2222\n" + everywhere())
+
+
+def test_on_a_hosts_network_the_configuration_names_each_port() -> None:
+    job = a_kube_job(worker={"hostNetwork": True})
+    assert client_config(job) == (
+        f"Host pi-worker-0 pi-worker-0.*\n  Port {port_of(job, 0)}\n"
+        f"Host pi-worker-1 pi-worker-1.*\n  Port {port_of(job, 1)}\n" + everywhere()
     )
 
 
 def test_for_an_sshd_with_a_file_of_its_own_the_image_has_the_last_word() -> None:
-    assert client_config(of("sshd", "-f", "/x")) == (
-        "Host pi-worker-0 pi-worker-0.*\n  HostKeyAlias pi-worker-0\n"
-        "Host pi-worker-1 pi-worker-1.*\n  HostKeyAlias pi-worker-1\n"
-        + everywhere()
-        + "Match all\n  Include /etc/ssh/ssh_config\n"
-    )
+    assert client_config(of("sshd", "-f", "/x")) == (everywhere() + "Match all\n  Include /etc/ssh/ssh_config\n")
 
 
 def test_host_keys_we_did_not_give_out_are_not_checked() -> None:

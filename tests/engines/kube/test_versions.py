@@ -38,6 +38,21 @@ def wrote(version: str, *, part: str = "f:spec", **more: Any) -> dict[str, Any]:
         pytest.param(
             {"metadata": {"managedFields": [wrote(V1, subresource="scale")]}}, V2BETA1, id="only scaled through v1"
         ),
+        pytest.param(
+            {"spec": {"cleanPodPolicy": "All"}, "metadata": {"managedFields": [wrote(V2BETA1)]}},
+            V2BETA1,
+            id="a field of v1 written through v2beta1",
+        ),
+        pytest.param(
+            {"spec": {"writtenAs": V2BETA1}, "metadata": {"managedFields": [wrote(V1)]}},
+            V2BETA1,
+            id="a copy that kubectl printed in v1",
+        ),
+        pytest.param(
+            {"spec": {"writtenAs": V1}, "status": {"writtenAs": V2BETA1}},
+            V2BETA1,
+            id="replaced through the other version",
+        ),
         pytest.param({"spec": {"mainContainer": "a"}}, V1, id="a field of v1"),
         pytest.param({"spec": {"cleanPodPolicy": "All"}}, V1, id="another field of v1"),
         pytest.param(
@@ -66,6 +81,11 @@ def wrote(version: str, *, part: str = "f:spec", **more: Any) -> dict[str, Any]:
 def test_the_version_a_job_was_written_in(document: dict[str, Any], version: str) -> None:
     assert version_of(document).value == version
     assert document_of(document)["apiVersion"] == version
+
+
+def test_what_the_server_noted_is_no_part_of_the_document() -> None:
+    stored = {"apiVersion": V2BETA1, "kind": "MPIJob", "spec": {"writtenAs": V1, "slotsPerWorker": 2}}
+    assert document_of(stored) == {"apiVersion": V1, "kind": "MPIJob", "spec": {"slotsPerWorker": 2}}
 
 
 @pytest.mark.parametrize(("version", "found"), [(V1, V1), (V2BETA1, V2BETA1)])

@@ -23,10 +23,10 @@ It has no verb that it does not use, watches nothing it can do without, and neve
 - apiGroups: [""]
   resources: [pods/log]
   verbs: [get]
-# The headless service that gives the pods of a job their names.
+# The headless service that gives the pods of a job their names; it is made again if somebody deletes it.
 - apiGroups: [""]
   resources: [services]
-  verbs: [get, create, patch]
+  verbs: [get, list, watch, create, patch]
 # Host file and discovery script.
 - apiGroups: [""]
   resources: [configmaps]
@@ -58,16 +58,15 @@ It has no verb that it does not use, watches nothing it can do without, and neve
   resources: [pods/exec]
   verbs: [create]
 {{- end }}
-{{- if .Values.gangScheduling }}
-# One PodGroup per job, for the gang scheduler: volcano, or scheduler-plugins. A job can choose the other one by annotation.
-- apiGroups: [scheduling.volcano.sh, scheduling.x-k8s.io]
+# One PodGroup per job, for the gang scheduler: volcano, scheduler-plugins, or Kubernetes' own. A job can choose one by annotation, whatever
+# gangScheduling says.
+- apiGroups: [scheduling.volcano.sh, scheduling.x-k8s.io, scheduling.k8s.io]
   resources: [podgroups]
   verbs: [get, create, patch, delete]
-{{- if not .Values.watchNamespaces }}
+{{- if and .Values.gangScheduling (not .Values.watchNamespaces) }}
 # What launcher and workers are worth, for the least resources of the gang. Cluster-wide objects: a Role cannot grant this.
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]
   verbs: [list]
-{{- end }}
 {{- end }}
 {{- end -}}

@@ -49,12 +49,12 @@ async def _server(kube: Kube) -> DoctorFinding:
         if isinstance(error, Unauthorized):
             template = Text("the credentials come from {source}; --context chooses another")
         why = Text("{what}: {why}", what=access.server, why=error)
-        return DoctorFinding("server", MISSING, why, Text(template, source=access.source), blocking=True)
+        return DoctorFinding(Text("server"), MISSING, why, Text(template, source=access.source), blocking=True)
     template = Text("{server}, Kubernetes {version} ({source})")
     message = Text(template, server=access.server, version=version, source=access.source)
     if await kube.server_version() < (1, 16):
-        return DoctorFinding("server", WARN, message, Text("Kubernetes 1.16 or newer is needed"))
-    return DoctorFinding("server", OK, message)
+        return DoctorFinding(Text("server"), WARN, message, Text("Kubernetes 1.16 or newer is needed"))
+    return DoctorFinding(Text("server"), OK, message)
 
 
 async def _namespace(kube: Kube, namespace: str) -> list[DoctorFinding]:
@@ -62,7 +62,7 @@ async def _namespace(kube: Kube, namespace: str) -> list[DoctorFinding]:
     if not await lookups.lacks(kube, namespace):
         return []
     message = Text("the cluster has no {namespace}", namespace=namespace)
-    return [DoctorFinding("namespace", MISSING, message, f"kubectl create namespace {namespace}", blocking=True)]
+    return [DoctorFinding(Text("namespace"), MISSING, message, f"kubectl create namespace {namespace}", blocking=True)]
 
 
 async def _definition(kube: Kube) -> list[DoctorFinding]:
@@ -122,7 +122,7 @@ async def _rights(kube: Kube, namespace: str) -> list[DoctorFinding]:
         level = OK if not lacking else MISSING if needed else WARN
         advice = Text("ask for the role `edit` in the namespace; it includes MPIJobs once oarsman is installed")
         advised = not lacking or any(one.advice for one in found)
-        found.append(DoctorFinding("rights", level, message, None if advised else advice, blocking=needed))
+        found.append(DoctorFinding(Text("rights"), level, message, None if advised else advice, blocking=needed))
     return found
 
 
@@ -130,26 +130,27 @@ async def _nodes(kube: Kube) -> list[DoctorFinding]:
     try:
         nodes = await kube.list(resources.NODES)
     except Forbidden:
-        return [DoctorFinding("nodes", OK, Text("this user may not see them; jobs run without that"))]
+        return [DoctorFinding(Text("nodes"), OK, Text("this user may not see them; jobs run without that"))]
     ready = sum(
         any(c["type"] == "Ready" and c["status"] == "True" for c in (node.get("status") or {}).get("conditions") or ())
         for node in nodes
     )
     message = Text("{ready} of {nodes} are ready", ready=ready, nodes=len(nodes))
     if ready and ready == len(nodes):
-        return [DoctorFinding("nodes", OK, message)]
-    return [DoctorFinding("nodes", WARN, message, "kubectl describe nodes")]
+        return [DoctorFinding(Text("nodes"), OK, message)]
+    return [DoctorFinding(Text("nodes"), WARN, message, "kubectl describe nodes")]
 
 
 async def _gangs(kube: Kube) -> list[DoctorFinding]:
     known = {"Volcano": resources.VOLCANO_POD_GROUPS, "scheduler-plugins": resources.PLUGINS_POD_GROUPS}
+    known["Kubernetes' own"] = resources.NATIVE_POD_GROUPS
     found = [name for name, resource in known.items() if await kube.has(resource)]
     message = Text("{names} found", names=all_of(found)) if found else Text("none found; jobs do without")
-    return [DoctorFinding("gang scheduler", OK, message)]
+    return [DoctorFinding(Text("gang scheduler"), OK, message)]
 
 
 async def _metrics(kube: Kube) -> list[DoctorFinding]:
     if await kube.has(usage.METRICS):
-        return [DoctorFinding("metrics", OK, Text("`oarsman top` can say what pods use"))]
+        return [DoctorFinding(Text("metrics"), OK, Text("`oarsman top` can say what pods use"))]
     message = Text("metrics.k8s.io is missing; only `oarsman top` needs it")
-    return [DoctorFinding("metrics", WARN, message, Text("install the metrics server"))]
+    return [DoctorFinding(Text("metrics"), WARN, message, Text("install the metrics server"))]

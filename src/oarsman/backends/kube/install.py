@@ -28,6 +28,8 @@ _MANAGER: Final = "oarsman-install"
 _APPLY_SINCE: Final = (1, 18)
 _LABEL: Final = ("app.kubernetes.io/name", "oarsman")
 _SECCOMP_SINCE: Final = (1, 19)
+_RULES_SINCE: Final = (1, 23)
+_SELECTABLE_SINCE: Final = (1, 30)
 _KUBECTL_IMAGE: Final = "--kubectl-delivery-image="
 _ESTABLISHED_SECONDS: Final = 120.0
 _GONE_SECONDS: Final = 300.0  # kubelets take half a minute for a pod that has ended, and longer when they are busy
@@ -115,20 +117,26 @@ async def apply(kube: Kube, wanted: Sequence[Document], *, force: bool = False) 
         await _refuse_helms(kube, wanted, "helm upgrade")
     version = await kube.server_version()
     merges = version >= _APPLY_SINCE
-    for document in wanted if version >= _SECCOMP_SINCE else [_without_seccomp(one) for one in wanted]:
+    for document in (_as_known(one, version) for one in wanted):
         yield InstallStep(await _apply(kube, document, merges), name_of(document))
         if document["kind"] == "CustomResourceDefinition":
             await _established(kube, document["metadata"]["name"])
 
 
-def _without_seccomp(document: Document) -> Document:
+def _as_known(document: Document, version: tuple[int, int]) -> Document:
     """Servers that do not know a field refuse what is applied with it."""
-    if document["kind"] != "Deployment":
-        return document
     document = copy.deepcopy(document)
-    pod = document["spec"]["template"]["spec"]
-    for holder in (pod, *pod["containers"]):
-        (holder.get("securityContext") or {}).pop("seccompProfile", None)
+    if document["kind"] == "Deployment" and version < _SECCOMP_SINCE:
+        pod = document["spec"]["template"]["spec"]
+        for holder in (pod, *pod["containers"]):
+            (holder.get("securityContext") or {}).pop("seccompProfile", None)
+    if document["kind"] == "CustomResourceDefinition":
+        for served in document["spec"]["versions"]:
+            schema = served["schema"]["openAPIV3Schema"]
+            if version < _SELECTABLE_SINCE:
+                served.pop("selectableFields", None)
+            for part in (schema, schema["properties"]["spec"]) if version < _RULES_SINCE else ():
+                part.pop("x-kubernetes-validations", None)
     return document
 
 

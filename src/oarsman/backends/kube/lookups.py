@@ -22,7 +22,8 @@ Pod = Mapping[str, Any]
 
 
 def selector(job: Job, role: str) -> str:
-    return f"{names.LABEL_JOB}={job.name},{names.LABEL_ROLE}={role}"
+    called = f" in ({role},{names.ROLE_MASTER})" if role == names.ROLE_LAUNCHER else f"={role}"
+    return f"{names.LABEL_JOB}={job.name},{names.LABEL_ROLE}{called}"
 
 
 def attempt_of(pod: Pod) -> int:

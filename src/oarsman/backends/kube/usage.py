@@ -40,7 +40,7 @@ def _role_and_number(pod: Mapping[str, Any]) -> tuple[str, int]:
     """By this the launcher comes before the workers."""
     labels = pod["metadata"].get("labels") or {}
     index = labels.get(names.LABEL_INDEX) or "0"
-    return labels.get(names.LABEL_ROLE) or "", int(index) if index.isdigit() else 0
+    return names.role_of(labels), int(index) if index.isdigit() else 0
 
 
 def _usage(pod: Mapping[str, Any], measured: Mapping[str, Any]) -> HostUsage:
@@ -50,7 +50,7 @@ def _usage(pod: Mapping[str, Any], measured: Mapping[str, Any]) -> HostUsage:
     cpu_percent, memory_bytes = _used(measured)
     return HostUsage(
         host=host_of(pod),
-        role=labels.get(names.LABEL_ROLE) or "",
+        role=names.role_of(labels),
         processes=None,
         cpu_percent=cpu_percent,
         memory_bytes=memory_bytes,
@@ -68,7 +68,7 @@ def _used(measured: Mapping[str, Any]) -> tuple[float, int]:
 def host_of(pod: Mapping[str, Any]) -> str:
     """The name the job knows it by: the launcher's pod has a suffix of its Job."""
     labels = pod["metadata"].get("labels") or {}
-    if labels.get(names.LABEL_ROLE) == "launcher":
+    if names.role_of(labels) == names.ROLE_LAUNCHER:
         return names.launcher_name(labels[names.LABEL_JOB])
     return str(pod["metadata"]["name"])
 

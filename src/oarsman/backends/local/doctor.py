@@ -17,7 +17,8 @@ from oarsman.engines.hosts.ssh.trouble import without_name
 from oarsman.errors import OarsmanError
 from oarsman.plan.capacity.placement import Machine
 from oarsman.store.paths import Paths
-from oarsman.text.sentence import Text
+from oarsman.text import units
+from oarsman.text.sentence import Text, listed
 
 OK, WARN, MISSING = "ok", "warn", "missing"
 
@@ -36,14 +37,14 @@ async def examine_ssh_hosts(given: str | None) -> list[DoctorFinding]:
         await backend.check()
         inventory_facts = await backend.inventory_facts()
     except OarsmanError as error:
-        return [client, DoctorFinding("hosts", MISSING, error.message, error.hint, blocking=True)]
+        return [client, DoctorFinding(Text("hosts"), MISSING, error.message, error.hint, blocking=True)]
     hosts = [_ssh_host(machine, inventory_facts) for machine in inventory_facts.machines()]
     usable = sum(found.level == OK for found in hosts)
     level = OK if usable == len(hosts) else WARN if usable else MISSING
     told = Text("{usable} of {hosts} can be used", usable=usable, hosts=len(hosts))
     advice = None if level == OK else Text("`oarsman hosts check` looks closer")
     there = Text("{file}: {usable}", file=backend.inventory, usable=told)
-    return [client, DoctorFinding("hosts", level, there, advice, True), *hosts, _state()]
+    return [client, DoctorFinding(Text("hosts"), level, there, advice, True), *hosts, _state()]
 
 
 def _ssh_host(machine: Machine, inventory_facts: InventoryFacts) -> DoctorFinding:
@@ -56,7 +57,7 @@ def _ssh_host(machine: Machine, inventory_facts: InventoryFacts) -> DoctorFindin
     if not mpis:
         advice = Text("install one there, or name its folder as `mpi` in the inventory")
         return DoctorFinding(machine.name, WARN, Text("no MPI was found on it"), advice)
-    return DoctorFinding(machine.name, OK, Text("{n} slots, {mpis}", n=machine.capacity.cpus, mpis=", ".join(mpis)))
+    return DoctorFinding(machine.name, OK, listed([units.slots(int(machine.capacity.cpus)), *mpis]))
 
 
 def _mpi() -> list[DoctorFinding]:
@@ -73,10 +74,10 @@ def _separation(have: Separation) -> Iterator[DoctorFinding]:
     appear = Text("hostfile and scripts appear under their usual names")
     etc = appear, Text("references to /etc/mpi are pointed elsewhere")
     for subject, good, (yes, no) in (
-        ("host names", have.names, names),
-        ("processes", have.processes, processes),
-        ("network", have.network, network),
-        ("mounts", have.mounts, mounts),
+        (Text("host names"), have.names, names),
+        (Text("processes"), have.processes, processes),
+        (Text("network"), have.network, network),
+        (Text("mounts"), have.mounts, mounts),
         ("/etc/mpi", have.etc, etc),
     ):
         if good:
@@ -96,16 +97,16 @@ def _limits() -> DoctorFinding:
     slices = cgroups.find()
     if slices.memory:
         kept = Text("memory and CPU limits are kept (cgroup v{version})", version=slices.version)
-        return DoctorFinding("limits", OK, kept)
+        return DoctorFinding(Text("limits"), OK, kept)
     message = Text("memory and CPU limits are not enforced: no control group can be made")
     advice = Text("run as root, or in a session with delegated cgroups: systemd-run --user --scope -p Delegate=yes ...")
-    return DoctorFinding("limits", WARN, message, advice)
+    return DoctorFinding(Text("limits"), WARN, message, advice)
 
 
 def _programs() -> Iterator[DoctorFinding]:
     count = len(capacity.gpus())
     found = Text("{count} found; assigned to workers that ask for GPUs", count=count)
-    yield DoctorFinding("GPUs", OK, found if count else Text("none found (nvidia-smi lists no device)"))
+    yield DoctorFinding(Text("GPUs"), OK, found if count else Text("none found (nvidia-smi lists no device)"))
     path = shutil.which("ssh")
     here = Text("{path}; not needed for jobs on this machine", path=path)
     yield DoctorFinding("ssh", OK, here if path else Text("not installed; not needed for jobs on this machine"))
@@ -120,7 +121,7 @@ def _machine() -> DoctorFinding:
     has = capacity.measure().capacity
     memory = f"{has.memory / 1024**3:.1f}"
     message = Text("{cpus} CPUs, {memory} GiB of memory, {gpus} GPUs", cpus=has.cpus, memory=memory, gpus=has.gpus)
-    return DoctorFinding("machine", OK, message)
+    return DoctorFinding(Text("machine"), OK, message)
 
 
 def _state() -> DoctorFinding:
@@ -133,4 +134,4 @@ def _state() -> DoctorFinding:
         level = WARN if free < 1 << 30 else OK
         message = Text("{folder}, {n} GiB free", folder=state, n=f"{free / 1024**3:.1f}")
     advice = None if level == OK else Text("set OARSMAN_STATE to a folder with room that you may write")
-    return DoctorFinding("state", level, message, advice, blocking=True)
+    return DoctorFinding(Text("state"), level, message, advice, blocking=True)

@@ -103,7 +103,7 @@ class AccountPage(Page):
 
     async def show(self, _: Request) -> None:
         context, self.caller, self.gate = self.context, self.context.caller, self.context.console.gate
-        self.firm = ui.element("div")
+        self.firm = ui.element("div").classes("oarsman-nothing")
         with ui.row().classes("oarsman-card items-center w-full"):
             heading(context.name, 1)
             note(self.say(self.service.identity.role.value))
@@ -206,7 +206,7 @@ class PeoplePage(Page):
             return
         self.caller, self.gate = self.context.caller, self.context.console.gate
         self.cursor: str | None = None
-        self.firm = ui.element("div")
+        self.firm = ui.element("div").classes("oarsman-nothing")
         page_head(self.say(self.title))
         with ui.column().classes("oarsman-card w-full items-stretch"):
             with ui.row().classes("items-center w-full"):
@@ -309,5 +309,5 @@ class PeoplePage(Page):
 
     def _told(self, one: AuditEntry) -> dict[str, Any]:
         """In the reader's language, as far as it is said in words of ours."""
-        told = {"what": self.say(one.what), "about": self.say(one.about) if one.about in words.ABOUT else one.about}
+        told = {"what": self.say(one.what), "about": words.about(self.say, one.what, one.about)}
         return {**one.model_dump(mode="json"), **told, "outcome": words.outcome(self.say, one.outcome)}

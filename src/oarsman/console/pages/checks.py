@@ -26,7 +26,6 @@ from oarsman.text import units
 from oarsman.text.catalogue import N_
 
 PATH = "/checks"
-_LOOK_EVERY = 0.7  # seconds, while the hosts are being checked
 _BADGES = {
     N_("ok"): ("check_circle", "is-good"),
     N_("warn"): ("warning", "is-wait"),
@@ -52,7 +51,7 @@ class ChecksPage(Page):
         if not may(self.service.identity, Action.EXAMINE):
             ui.label(self.say("This page is for admins.")).classes("oarsman-card")
             return
-        self.firm = ui.element("div")
+        self.firm = ui.element("div").classes("oarsman-nothing")
         widgets.page_head(self.say(self.title))
         self._doctor()
         if self.context.backend.jobs.place == "ssh":
@@ -61,6 +60,7 @@ class ChecksPage(Page):
                 self._trust()
             else:
                 self._by_hand(self.say("Only the owner of this machine sets up logins between the hosts:"))
+            self.context.on_check(self._look)
 
     def _card(self, title: str, about: str) -> ui.column:
         card = ui.column().classes("oarsman-card w-full items-stretch").props("role=region")
@@ -94,7 +94,7 @@ class ChecksPage(Page):
         verdict = self.say("No job can run before that.") if hopeless else self.say("Jobs can run.")
         ui.label(verdict).classes("is-bad" if hopeless else "is-good")
         for one in found:
-            self._line(one.level, one.subject, one.message, one.advice or "")
+            self._line(one.level, self.say.of(one.subject), one.message, one.advice or "")
 
     def _line(self, level: str, what: str, message: str, hint: str = "") -> None:
         with ui.row().classes("items-start no-wrap w-full oarsman-finding"):
@@ -110,7 +110,7 @@ class ChecksPage(Page):
     # -- hosts check ---------------------------------------------------------------------------------
     async def _hosts(self) -> None:
         say = self.say
-        names = [host.name for host in await self.context.ask(self.service.hosts)]
+        names = [host.name for host in await self.context.tried(self.service.hosts) or ()]
         about = say("Every host, and every way from one to another; then a real mpirun over all of them.")
         with self._card("hosts check", about):
             with ui.row().classes("items-center w-full"):
@@ -126,15 +126,12 @@ class ChecksPage(Page):
                 wanted = HostsCheckWanted(hosts=hosts.value or [], leave_out=leave_out.value, network=network.value)
                 with self.firm:
                     await self.context.attempt("check hosts", wanted.named, self.service.check_hosts, wanted)
-                await self._look()
 
             self.check.on_click(start)
-        self.timer = ui.timer(_LOOK_EVERY, self._look, active=False)
         await self._look()
 
     async def _look(self) -> None:
         found = await self.context.ask(self.service.hosts_check)
-        self.timer.active = found.state == "running"
         self.check.set_enabled(found.state != "running")
         self.progress.clear()
         with self.progress:

@@ -42,7 +42,7 @@ class EnvironmentsPage(Page):
     async def show(self, _: Request) -> None:
         self.engine = (await self.context.ask(self.service.info)).engine
         self.found: list[EnvironmentView] = []
-        self.firm = ui.element("div")
+        self.firm = ui.element("div").classes("oarsman-nothing")
         about = self.say("A set of packages with a name: built once, then attached to any job.")
         with page_head(self.say(self.title), about):
             if self.context.may_change:
@@ -96,10 +96,11 @@ class EnvironmentsPage(Page):
                     ui.label(text)
                 moment(one.built or one.created)
             if one.packages:
-                with (
-                    ui.expansion(self.say("{count} packages", count=len(one.packages))).props("dense").classes("w-full")
-                ):
+                with ui.expansion(self._count(len(one.packages))).props("dense").classes("w-full"):
                     ui.label("\n".join(one.packages)).classes("oarsman-lines")
+
+    def _count(self, packages: int) -> str:
+        return self.say("1 package") if packages == 1 else self.say("{count} packages", count=packages)
 
     def _facts(self, one: EnvironmentView) -> list[str]:
         facts = [f"Python {one.python or one.spec.python}" if one.python or one.spec.python else "", one.spec.mpi or ""]

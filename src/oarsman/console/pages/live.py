@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from nicegui import Client, background_tasks, core
 from socketio.exceptions import ConnectionRefusedError as Refused
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oarsman.console.api import problems
 from oarsman.console.security.gate import Caller, Gate, address
@@ -30,6 +30,7 @@ from oarsman.text.sentence import Text
 
 _PATH = "/_nicegui_ws"
 _ASKED_EVERY_SECONDS = 1.0  # whether sessions are still good
+_LEFT = 1001  # "going away": what a browser says that closes a page or goes to another one
 _NO_PAGE = "Implicit handshake failed"  # at this word, the framework's script asks for the page anew
 _ENDED = {"code": "oarsman.ended()"}  # of pages.js: asks for the page anew
 _MOST_CONNECTIONS, _MOST_UNSEEN = 1000, 200  # of one address: of pages, and pages that no connection came to
@@ -78,7 +79,7 @@ class LiveConnections:
                     return
             elif scope["type"] == "http" and not scope["path"].startswith("/_nicegui"):
                 _make_room(HTTPConnection(scope))
-            await app(scope, receive, send)
+            await app(scope, _noting_who_leaves(scope, receive) if scope["type"] == "websocket" else receive, send)
 
         return answer
 
@@ -194,6 +195,22 @@ class LiveConnections:
                 self._pages.pop(sid, None)  # from now on it is not listened to
                 await core.sio.emit("run_javascript", _ENDED, to=sid)
                 await core.sio.disconnect(sid)
+
+
+def _noting_who_leaves(scope: Scope, receive: Receive) -> Receive:
+    """The framework keeps a page for a while after its connection: a network may have failed. A browser that goes to
+    another page says so; nobody comes back to that one, and what it held is let go at once."""
+
+    async def noting() -> Message:
+        message = await receive()
+        if message["type"] == "websocket.disconnect" and message.get("code") == _LEFT:
+            asked = parse_qs(scope["query_string"].decode("latin-1")).get("client_id", [""])
+            page = Client.instances.get(asked[0])
+            if page is not None and page.environ is not None and page.environ.get("asgi.scope") is scope:
+                page.page.reconnect_timeout = 0.0  # every page has settings of its own: see `page._basics`
+        return message
+
+    return noting
 
 
 def _refuse_too_many(request: HTTPConnection) -> None:

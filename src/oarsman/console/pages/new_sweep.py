@@ -54,9 +54,10 @@ class NewSweepPage(Page):
             ui.label(self.say("You may look, and not start jobs.")).classes("oarsman-card")
             return
         self.fields: dict[str, ValidationElement[Any]] = {}
+        self.touched: set[str] = set()
         self.parameters: list[tuple[TextField, TextField]] = []
         self._looking: asyncio.Task[None] | None = None
-        self.firm = ui.element("div")
+        self.firm = ui.element("div").classes("oarsman-nothing")
         await draft.show(self.context, self._begin_with)
         # What is typed before the server listens would be shown and not be known: until then nothing can be typed.
         with ui.element("fieldset").props("disabled").classes("oarsman-create") as form:
@@ -98,6 +99,7 @@ class NewSweepPage(Page):
         element.props("outlined dense autocomplete=off spellcheck=false debounce=300").classes("oarsman-field")
         element.props["hint"] = hint
         element.without_auto_validation().on_value_change(self._look_soon)
+        element.on_value_change(lambda: self.touched.add(field))
         self.fields[field] = element
 
     def _add_parameter(self, name: str = "", values: str = "") -> None:
@@ -161,7 +163,8 @@ class NewSweepPage(Page):
     def _show(self, wrong: dict[str, str], found: SweepPreview | None = None) -> None:
         """`wrong`: by field; those of no field of the form are about the manifest, and stand below it."""
         for name, element in self.fields.items():
-            element.error = wrong.pop(name, None)
+            told = wrong.pop(name, None)
+            element.error = told if name in self.touched else None  # nobody is reproached with what they come to next
         self.grid.set_text(wrong.pop("grid", ""))
         self.wrong.clear()
         with self.wrong:
@@ -178,6 +181,8 @@ class NewSweepPage(Page):
         ui.label(say("1 point") if found.total == 1 else say("{count} points", count=found.total))
         if found.resumes:
             said(say, Text("This sweep exists; beginning it again resumes it.")).classes("is-wait")
+        for warning in found.warnings:
+            said(say, warning).classes("is-wait")
         titles = {"point": say("Point"), **{f"p{n}": name for n, name in enumerate(found.parameters)}}
         table = widgets.table(say, "point", titles, sortable=False).props("hide-pagination")
         values = [[text_of(point[name]) for name in found.parameters] for point in found.points]

@@ -191,7 +191,7 @@ class OverviewPage(Page):
             text = say("{held} of {total} held, {free} free", held=told(held), total=told(total), free=free)
             if used is not None:
                 text += words.really(say, engine, field, told(used))
-                text += say(", {idle} held but idle", idle=told(max(0.0, held - used)))
+                text += say(", at least {idle} held but idle", idle=told(max(0.0, held - used)))
             with ui.element("div").classes("oarsman-room"):
                 ui.label(name)
                 with ui.element("div").classes("oarsman-bar").props('role="img"') as bar:
@@ -201,7 +201,7 @@ class OverviewPage(Page):
                             width = min(100.0, 100 * amount / total)
                             ui.element("div").classes(f"oarsman-bar-{kind}").style(f"width: {width:.1f}%")
                 note(text)
-        note(say("thin: really used; wide: held by jobs"))
+        note(say("thin: used by all programs of the hosts, jobs or not; wide: held by jobs"))
 
     def _waiting(self, found: tuple[int, Sequence[QueueEntry]]) -> None:
         count, first = found

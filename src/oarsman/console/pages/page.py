@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from fastapi import Request
 from fastapi.responses import RedirectResponse
 from nicegui import Client, background_tasks, ui
 
+from oarsman import names
 from oarsman.console.console import Console, RequestContext
 from oarsman.console.pages.live import LiveConnections
 from oarsman.console.parts import widgets
@@ -49,6 +50,11 @@ class PageContext(RequestContext):
     @property
     def name(self) -> str:
         return self.service.identity.name
+
+    @property
+    def home(self) -> str:
+        """The namespace of manifests that name none."""
+        return self.backend.jobs.home or names.DEFAULT_NAMESPACE
 
     @property
     def may_change(self) -> bool:
@@ -107,26 +113,51 @@ class PageContext(RequestContext):
 
     def on_changes(self, refresh: Callable[[], Awaitable[Any]], *, only: str | None = None) -> None:
         """Calls `refresh` when jobs have changed (or the one with that key), until the page is closed."""
-        client = ui.context.client
         subscription = self.backend.job_index.subscribe()
+
+        async def news() -> bool:
+            await subscription.changed.wait()
+            told = subscription.take()
+            return told is not None and (only is None or told.reset or only in told.keys)
+
+        self._follow(news, refresh, subscription.close)
+
+    def on_check(self, refresh: Callable[[], Awaitable[Any]]) -> None:
+        """Calls `refresh` when the check of the hosts is somewhere else."""
+        checking, seen = self.backend.checking, None
+
+        async def news() -> bool:
+            nonlocal seen
+            seen = await checking.other_than(seen)
+            return True
+
+        self._follow(news, refresh)
+
+    def _follow(
+        self,
+        news: Callable[[], Awaitable[bool]],
+        refresh: Callable[[], Awaitable[Any]],
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        """A page that is waited for goes to the browser as it is: this comes last."""
+        client = ui.context.client
 
         async def follow() -> None:
             try:
                 await client.connected()
                 while not client.is_deleted:
+                    concerned = False
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(subscription.changed.wait(), _STILL_HERE_SECONDS)
-                    told = subscription.take() if subscription.changed.is_set() else None
-                    concerned = told is not None and (only is None or told.reset or only in told.keys)
+                        concerned = await asyncio.wait_for(news(), _STILL_HERE_SECONDS)
                     with client:
                         if not await self._shown(refresh if concerned else None):
                             ui.navigate.to("/login")
                             return
                     await asyncio.sleep(_AT_MOST_EVERY)
             finally:
-                subscription.close()
+                close()
 
-        task = background_tasks.create(follow(), name="changes of jobs")
+        task = background_tasks.create(follow(), name="what changes on a page")
         client.on_delete(task.cancel)
 
 
@@ -207,6 +238,12 @@ def key_of(request: Request) -> str:
     return "{namespace}/{name}".format(**request.path_params)
 
 
+def run_asked_for(asked: Mapping[str, str]) -> int | None:
+    """Which run of a job; None: the newest."""
+    run = asked.get("run", "")
+    return int(run) if run.isdecimal() and len(run) < 10 else None
+
+
 @contextmanager
 def framed(context: PageContext, place: str, title: str) -> Iterator[None]:
     say = context.say
@@ -219,9 +256,12 @@ def framed(context: PageContext, place: str, title: str) -> Iterator[None]:
             for address, icon, name in _PATHS:
                 if address == "/create" and not context.may_change:
                     continue
-                with ui.link(target=address).classes("oarsman-place" + (" is-here" if address == place else "")):
+                here = place == address or place.startswith(f"{address}/") if address != "/" else place == "/"
+                with ui.link(target=address).classes("oarsman-place" + (" is-here" if here else "")) as link:
                     ui.icon(icon).props('aria-hidden="true"')
                     ui.label(say(name))
+                if here:
+                    link.props("aria-current=page")
         ui.space()
         _theme(say)
         _language(say)

@@ -194,7 +194,7 @@ class SweepPage(Page):
             return
         self.pending = False
         self.next_look = 0.0
-        self.firm = ui.element("div")
+        self.firm = ui.element("div").classes("oarsman-nothing")
         crumbs(self.say, (self.say("Sweeps"), "/sweeps"))
         with ui.row().classes("oarsman-head"):
             heading(view.name, 1)

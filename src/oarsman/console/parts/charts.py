@@ -45,6 +45,11 @@ class Charts(Element, component="charts.js"):
         self._props["words"] = {"empty": empty, "step": say("step"), "more": say("{count} more")}
         self.on("ready", on_ready, args=[])
 
+    def say_if_empty(self, text: str) -> None:
+        if text != self._props["words"]["empty"]:
+            self._props["words"] = {**self._props["words"], "empty": text}
+            self.update()
+
     def add(self, panels: Sequence[Panel], *, whole: bool) -> None:
         """`whole`: instead of what is shown; else behind it. Panels without points are not shown."""
         found = [vars(panel) for panel in panels if panel.lines]

@@ -42,6 +42,11 @@ COLUMNS = {
     "duration": (N_("Duration"), None),
 }
 _ALWAYS = ("name", "state", "workers", "resources", "created", "duration")
+_CLASSES = {
+    "name": "oarsman-name",
+    "state": "oarsman-states",
+    **dict.fromkeys(("workers", "resources", "created", "duration"), "oarsman-figures"),
+}
 _FIELDS = {field: column for column, (_, field) in COLUMNS.items() if field is not None}
 _PAGE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 _CHOICES = ("owner", "namespace", "engine")
@@ -143,7 +148,7 @@ def columns(say: Words, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
             "field": name,
             "align": "left",
             "sortable": field is not None,
-            "classes": "oarsman-figures" if name in ("workers", "created", "duration") else "",
+            "classes": _CLASSES.get(name, ""),
         }
         for name, (title, field) in COLUMNS.items()
         if name in wanted

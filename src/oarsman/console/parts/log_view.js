@@ -54,7 +54,7 @@ export default {
     },
   },
   watch: {
-    filter: { deep: true, handler() { this.restart(); this.count(); } },
+    filter(now, before) { if (JSON.stringify(now) !== JSON.stringify(before)) { this.restart(); this.count(); } }, // each change of any brings a new one
     search() { if (this.only) this.restart(); this.count(); },
     only() { this.restart(); },
     run() { if (!this.filter.attempt) { this.restart(); this.count(); } },

@@ -127,6 +127,29 @@ window.oarsman = (() => {
     };
 })();
 
+// Buttons that are drawn anew take the keyboard along: to the same one, else to the one in its place, and never to one that
+// deletes.
+(() => {
+    let left = null;  // of the button that the keyboard was at: its row, what it says, its place
+    const buttons = (row) => [...row.querySelectorAll('a.q-btn, button')];
+    const follow = (row) => {
+        if (left?.row !== row || document.activeElement !== document.body) return;
+        const found = buttons(row), there = found[left.place];
+        const next = found.find((one) => one.textContent === left.says)
+            || (there && !there.matches('.text-negative') ? there : found[0]);
+        next?.focus();
+    };
+    document.addEventListener('focusin', ({target}) => {
+        const row = target.closest('.oarsman-actions');
+        if (row) {
+            left = {row, target, says: target.textContent, place: buttons(row).indexOf(target)};
+            if (!row.dataset.watched) new MutationObserver(() => follow(row)).observe(row, {childList: true});
+            row.dataset.watched = true;
+        } else if (!target.closest('.q-dialog')) left = null;
+    });
+    document.addEventListener('pointerdown', ({target}) => { if (!target.closest('.oarsman-actions, .q-dialog')) left = null; });
+})();
+
 window.addEventListener('popstate', () => emitEvent('oarsman-back', new URLSearchParams(location.search).get('tab') || ''));
 
 // Moments in the reader's time zone, and in UTC at the pointer. `at`: milliseconds since 1970, several with commas;

@@ -342,12 +342,13 @@ class LogView(Element, component="log_view.js"):
     def __init__(self, say: Words, key: str, run: str = "", at: str = "") -> None:
         """`at`: the place of a line that is shown first."""
         super().__init__()
+        self._say = say
         self._props.update({"url": f"/api/v1/jobs/{key}/log", "filter": {}, "run": run, "wrap": True, "stamps": False})
         self._props.update({"search": "", "only": False, "at": at})
         self._props["words"] = {
             "label": say("Log"),
             "older": say("Older lines…"),
-            "empty": say("Nothing was written."),
+            "empty": say("Nothing was written yet."),
             "none": say("No line matches."),
             "searching": say("Searching…"),
             "place": say("{number} of {count}"),
@@ -380,8 +381,10 @@ class LogView(Element, component="log_view.js"):
         self._props.update(how)
         self.update()
 
-    def reads(self, run: str) -> None:
-        """Another run of the job, or another attempt: the newest lines are elsewhere now."""
-        if run != self._props["run"]:
+    def reads(self, run: str, *, ended: bool) -> None:
+        """Another run of the job, or another attempt: the newest lines are elsewhere now. `ended`: no more come."""
+        empty = self._say("Nothing was written.") if ended else self._say("Nothing was written yet.")
+        if (run, empty) != (self._props["run"], self._props["words"]["empty"]):
             self._props["run"] = run
+            self._props["words"] = {**self._props["words"], "empty": empty}
             self.update()

@@ -18,7 +18,7 @@ COOKIE = "oarsman-language"
 # What the API calls by one word, and people by another
 _ENGINES = {"local": N_("this machine"), "ssh": N_("SSH hosts"), "kube": N_("Kubernetes")}
 # Words of the API that are shown as they are
-OUTCOMES = (N_("Succeeded"), N_("Failed"), N_("Suspended"), N_("NotStarted"))
+OUTCOMES = (N_("Succeeded"), N_("Failed"), N_("Suspended"), N_("Disrupted"), N_("NotStarted"))
 ROLES = (N_("viewer"), N_("user"), N_("admin"), N_("cluster"))
 HOST_STATES = (N_("ready"), N_("left out"), N_("lost"), N_("unready"), N_("cordoned"), N_("pressed"))
 LOST_HOSTS = ("lost", "unready")  # nobody wants these states
@@ -33,6 +33,13 @@ DEEDS = (
     *(N_("login"), N_("logout")),
 )
 ABOUT = (N_("by link"), N_("with a token of the cluster"))
+# deed -> what it was done to, as the audit log has it, and as people read it
+_ABOUT = {
+    "scale": (re.compile(r"(?P<job>\S+) to (?P<count>\d+)"), N_("{job} to {count} workers")),
+    "clone": (re.compile(r"(?P<job>\S+) as (?P<name>\S+)"), N_("{job} as {name}")),
+    "trust hosts": (re.compile(r"(?P<inventory>.+), undo: True"), N_("{inventory}: undone")),
+    "check hosts": (re.compile("all"), N_("all hosts")),
+}
 REFUSALS = (
     *(N_("refused"), N_("forbidden"), N_("unauthenticated"), N_("throttled"), N_("access")),
     *(N_("invalid-manifest"), N_("usage"), N_("user-error"), N_("not-found"), N_("conflict"), N_("unsupported")),
@@ -73,8 +80,12 @@ def error_first(say: Words, cause: str) -> tuple[str, str]:
 
 
 def resources(say: Words, one: JobSummary) -> str:
-    """As the manifest has them, which asks for CPUs wherever it runs."""
-    return amounts(say, AmountsView(cpus=one.cpus, memory_bytes=one.memory_bytes, gpus=one.gpus))
+    """As the manifest has them, which asks for CPUs wherever it runs. Where it says nothing of CPUs, it counts
+    for one each slot; a cluster gives it what is there."""
+    asked = AmountsView(cpus=one.cpus, memory_bytes=one.memory_bytes, gpus=one.gpus)
+    if one.cpus or one.engine == "kube":
+        return amounts(say, asked)
+    return amounts(say, asked.model_copy(update={"cpus": float(one.slots)}), one.engine)
 
 
 def unit(say: Words, engine: str) -> str:
@@ -110,6 +121,15 @@ def duration(say: Words, since: datetime | None, until: datetime | None) -> str:
 def duration_units(say: Words) -> Mapping[str, str]:
     """A Chinese word stands apart from a number."""
     return {unit: f" {say(unit)} " if say.language == "zh" else unit for unit in UNITS}
+
+
+def about(say: Words, deed: str, told: str) -> str:
+    """What something was done to, of what the audit log tells."""
+    if told in ABOUT:
+        return say(told)
+    pattern, text = _ABOUT.get(deed, (None, ""))
+    found = pattern.fullmatch(told) if pattern is not None else None
+    return say(text, **found.groupdict()) if found is not None else told.removesuffix(", undo: False")
 
 
 def outcome(say: Words, one: str) -> str:

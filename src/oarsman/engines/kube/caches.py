@@ -12,15 +12,17 @@ from typing import Any, TypeVar
 
 from oarsman import names
 from oarsman.engines.kube import environments, views
-from oarsman.engines.kube.client import ApiError, HasMeta, Informer, Kube, Resource
+from oarsman.engines.kube.client import ApiError, HasMeta, Informer, Kube, PartialObject, Resource
 from oarsman.engines.kube.client import resources as kinds
+from oarsman.engines.kube.objects.common import OPERATOR_NAMES
 from oarsman.engines.kube.objects.preparation import PodPreparation, commands_of
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job
 from oarsman.portal import running
 
 V = TypeVar("V", bound=HasMeta)
-_OURS = names.LABEL_JOB  # a selector: the label is there, whatever its value
+# A selector: what belongs to an MPIJob, whatever its name. Kubeflow's other jobs have the first label as well.
+OURS = f"{names.LABEL_JOB},{names.LABEL_OPERATOR} in ({','.join(sorted(OPERATOR_NAMES.values()))})"
 
 
 class Caches:
@@ -32,22 +34,25 @@ class Caches:
 
         def follow(resource: Resource, view: type[V], changed: Callable[[Any], None], **given: Any) -> Informer[V]:
             def heard(old: V | None, new: V | None) -> None:
-                changed(new or old)
+                if old is None or new is None or views.differ(old, new):
+                    changed(new or old)
 
-            return Informer(kube, resource, view, namespaces=namespaces, changed=heard, **given)
+            return Informer(kube, resource, view, namespaces=namespaces, changed=heard, stream=True, **given)
 
         attached = environments.LABEL
         self.mpijobs = follow(kinds.MPIJOBS, views.MPIJobView, lambda job: self._notify(job.key))
-        self.pods = follow(kinds.PODS, views.Pod, self._child_changed, index=_key, labels=_OURS)
-        self.jobs = follow(kinds.JOBS, views.BatchJob, self._child_changed, labels=_OURS)
-        self.config_maps = follow(kinds.CONFIG_MAPS, views.ConfigMap, self._child_changed, labels=_OURS)
+        self.pods = follow(kinds.PODS, views.Pod, self._child_changed, index=_key, labels=OURS)
+        self.jobs = follow(kinds.JOBS, views.BatchJob, self._child_changed, labels=OURS)
+        self.services = follow(kinds.SERVICES, PartialObject, self._child_changed, labels=OURS)
+        self.config_maps = follow(kinds.CONFIG_MAPS, views.ConfigMap, self._child_changed, labels=OURS)
         self.environments = follow(kinds.CONFIG_MAPS, views.ConfigMap, self._environment_changed, labels=attached)
         self.builds = follow(kinds.JOBS, views.BatchJob, self._environment_changed, labels=attached)
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def _informers(self) -> tuple[Informer[Any], ...]:
-        return (self.mpijobs, self.pods, self.jobs, self.config_maps, self.environments, self.builds)
+        of_jobs = (self.mpijobs, self.pods, self.jobs, self.services, self.config_maps)
+        return (*of_jobs, self.environments, self.builds)
 
     async def start(self, notify: Callable[[str], None]) -> None:
         """Follow, and return when everything that is there has been read once."""

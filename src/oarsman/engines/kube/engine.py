@@ -20,10 +20,10 @@ from oarsman import names
 from oarsman.engines.contract import Assignment
 from oarsman.engines.kube import views
 from oarsman.engines.kube.caches import Caches
-from oarsman.engines.kube.client import HasMeta, Kube, NotFound, PartialObject, Resource, errors
+from oarsman.engines.kube.client import HasMeta, Informer, Kube, NotFound, PartialObject, Resource, errors
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.objects import access, config_map, gang, secret, service
-from oarsman.engines.kube.objects.common import KubeOptions, owner
+from oarsman.engines.kube.objects.common import KubeOptions, Object, owner
 from oarsman.engines.kube.objects.launcher import BARRIER, launcher
 from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation, barrier_seconds, recorded
 from oarsman.engines.kube.objects.worker import worker
@@ -32,6 +32,7 @@ from oarsman.errors import RetryableError
 from oarsman.job.job import Job, LauncherKind, Transport
 from oarsman.job.observed import Observed, Phase
 from oarsman.plan import actions
+from oarsman.plan.policies.admission import taken
 from oarsman.text.sentence import Text
 
 log = logging.getLogger("oarsman")
@@ -55,6 +56,7 @@ class KubeEngine:
         self._conflicts: dict[str, tuple[Resource, str, str]] = {}  # uid of a job -> an object that is in its way
         self._refusals: dict[str, tuple[int, str]] = {}  # uid of a job -> generation, what the server finds wrong
         self._released: set[str] = set()  # uids of jobs whose PodGroup was taken away
+        self._taken_over: dict[str, views.BatchJob | None] = {}  # uid of a job -> its launcher without labels of ours
 
     # -- the engine's contract ----------------------------------------------------------------------
     async def start(self, notify: Callable[[str], None]) -> None:
@@ -65,19 +67,22 @@ class KubeEngine:
 
     async def observe(self, assignment: Assignment) -> Observed:
         job = assignment.job
+        await self._look_for_unlabelled(assignment)
         pods = self._caches.pods_of(job)
         launcher_job = self._launcher_job(job)
-        config = self._config(job)
+        config = self._whole_config(job)
         generation, refused = self._refusals.get(job.uid, (-1, ""))
         seen = JobObjects(
             status=assignment.status,
             pods=pods,
             launcher_job=launcher_job,
             config=config,
+            has_service=self._own(self._caches.services.get(job.namespace, job.name), job) is not None,
             waits_for="" if config is not None else self._caches.missing_environment(job),
             conflict=await self._conflict(job),
             refused=refused if generation == job.generation else None,
             stop_requested=assignment.stop_requested,
+            gang_asks=bool(gang.scheduler(job, self._options)) and job.uid not in self._released,
             # The barrier inside has the first word: it knows which host it is, and why.
             patience=timedelta(seconds=barrier_seconds(job, self._options) + _GRACE),
         )
@@ -101,32 +106,57 @@ class KubeEngine:
                 pod = self._own(self._caches.pods.get(job.namespace, job.worker_host(index)), job)
                 if pod is not None:
                     await self._delete_pod(pod)
-                await self._release_gang(assignment)
             case actions.CreateLauncher(attempt):
                 await self._create_launcher(job, attempt)
             case actions.DeleteLauncher():
                 await self._delete_launcher(assignment)
+            case actions.ReleaseGang():
+                await self._release_gang(job)
             case actions.Dismantle():
-                config = self._config(job)
-                if config is not None:
-                    meta = config.metadata
-                    await self._kube.delete(kinds.CONFIG_MAPS, meta.name, meta.namespace, uid=meta.uid)
+                for name in (config_map.name(job), config_map.name_of_hosts(job)):
+                    if (config := self._config(job, name)) is not None:
+                        await self._delete(kinds.CONFIG_MAPS, self._caches.config_maps, config)
 
     async def forget(self, uid: str, *, keeps_log: bool = False) -> None:
         """What a job had goes with its MPIJob, which owns it."""
         self._conflicts.pop(uid, None)
         self._refusals.pop(uid, None)
         self._released.discard(uid)
+        self._taken_over.pop(uid, None)
 
     async def close(self) -> None:
         await self._caches.close()
 
     # -- seeing ---------------------------------------------------------------------------------------
     def _launcher_job(self, job: Job) -> views.BatchJob | None:
-        return self._own(self._caches.jobs.get(job.namespace, job.launcher_host), job)
+        found = self._own(self._caches.jobs.get(job.namespace, job.launcher_host), job)
+        return found if found is not None else self._taken_over.get(job.uid)
 
-    def _config(self, job: Job) -> views.ConfigMap | None:
-        return self._own(self._caches.config_maps.get(job.namespace, config_map.name(job)), job)
+    async def _look_for_unlabelled(self, assignment: Assignment) -> None:
+        """The mpi-operator's launcher Jobs have no labels to follow them by. A job that began before we knew of it may
+        have one: it is asked for once, and then, should it be there, on every turn. Its pod tells when to have one."""
+        job, status = assignment.job, assignment.status
+        begun_before = job.uid not in self._taken_over and status.condition(names.CREATED) is not None
+        known = self._taken_over.setdefault(job.uid, None)
+        if status.finished or job.launcher_kind is LauncherKind.POD or not (known or begun_before):
+            return
+        if self._caches.jobs.get(job.namespace, job.launcher_host) is None:
+            known = None
+            with contextlib.suppress(NotFound):
+                found = await self._kube.get(kinds.JOBS, job.launcher_host, job.namespace, view=views.BatchJob)
+                known = self._own(found, job)
+            self._taken_over[job.uid] = known
+
+    def _config(self, job: Job, name: str = "") -> views.ConfigMap | None:
+        return self._own(self._caches.config_maps.get(job.namespace, name or config_map.name(job)), job)
+
+    def _whole_config(self, job: Job) -> views.ConfigMap | None:
+        """With what a job of many hosts has in a second one."""
+        found = self._config(job)
+        if found is None or not recorded(found.data).many_hosts:
+            return found
+        hosts = self._config(job, config_map.name_of_hosts(job))
+        return msgspec.structs.replace(found, data=found.data | (hosts.data if hosts is not None else {}))
 
     def _preparation(self, job: Job) -> PodPreparation:
         config = self._config(job)
@@ -174,6 +204,8 @@ class KubeEngine:
         except errors.AlreadyExists:
             found = await self._kube.get(resource, body["metadata"]["name"], job.namespace, view=view)
         except errors.Invalid as error:
+            if not error.final:
+                raise
             causes = (f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in error.causes)
             why = "; ".join(causes) or error.message
             refused = Text("the API server refuses the {kind}: {why}", kind=resource.kind, why=why)
@@ -193,19 +225,23 @@ class KubeEngine:
             raise RetryableError(Text("{kind} {name} of an earlier job is still going away", kind=kind, name=name))
         what = Text('"{name}" of Kind "{kind}"', name=name, kind=kind)
         self._conflicts[job.uid] = (resource, name, what)
-        raise RetryableError(Text("Resource {what} already exists and is not managed by MPIJob", what=what))
+        raise RetryableError(taken(what))
 
     async def _ensure(
         self, job: Job, resource: Resource, body: Mapping[str, Any], part: str | None = None
     ) -> dict[str, Any]:
         """Create it, or bring `part` of what is there to what it should be."""
         found = await self._obtain(job, resource, body, dict[str, Any])
-        if part is not None and not _covers(found.get(part), body[part]):
-            found = await self._kube.patch(resource, body["metadata"]["name"], {part: body[part]}, job.namespace)
+        change = {part: body[part]} if part is not None and not _covers(found.get(part), body[part]) else {}
+        labels = body["metadata"]["labels"]  # another operator's have none to follow them by
+        if not _covers(found["metadata"].get("labels"), labels):
+            change["metadata"] = {"labels": labels}
+        if change:
+            found = await self._kube.patch(resource, body["metadata"]["name"], change, job.namespace)
         return found
 
     async def _prepare(self, job: Job) -> None:
-        wanted: list[Awaitable[Any]] = [self._ensure(job, kinds.SERVICES, service.service(job), "spec")]
+        wanted: list[Awaitable[Any]] = [self._serve(job)]
         if job.transport is Transport.SSH:
             wanted += [self._keys(job, shard) for shard in secret.shards(job)]
         else:
@@ -216,6 +252,10 @@ class KubeEngine:
         for outcome in await asyncio.gather(*wanted, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
+
+    async def _serve(self, job: Job) -> None:
+        found = await self._ensure(job, kinds.SERVICES, service.service(job), "spec")
+        self._caches.services.put(msgspec.convert(found, PartialObject))
 
     async def _keys(self, job: Job, shard: int) -> None:
         """Keys are made once and kept; workers that come later get theirs added."""
@@ -243,25 +283,41 @@ class KubeEngine:
         self._released.discard(job.uid)
         resource = gang.resource(gang.scheduler(job, self._options))
         wanted = gang.pod_group(job, self._options, await self._caches.priorities())
-        found = await self._ensure(job, resource, wanted)
+        try:
+            found = await self._ensure(job, resource, wanted)
+        except NotFound as error:
+            if await self._kube.has(resource):
+                raise
+            message = Text("the cluster has no PodGroups of {version}, for gangs", version=resource.api_version)
+            raise NotFound(error.trying, message, status=error.status) from error
         if gang.differs(wanted, found):
             await self._kube.patch(resource, job.name, gang.correction(wanted, found), job.namespace)
 
     async def _publish(self, job: Job, hosts: tuple[str, ...]) -> None:
-        name = config_map.name(job)
-        known = self._caches.config_maps.get(job.namespace, name)
+        known = self._whole_config(job)
+        before = config_map.published(known.data) if known is not None else ()
+        preparation = self._preparation(job)
         if known is None:
-            first = config_map.config_map(job, hosts, self._options, self._caches.preparation(job))
-            known = await self._obtain(job, kinds.CONFIG_MAPS, first, views.ConfigMap)
+            preparation = replace(self._caches.preparation(job), many_hosts=config_map.has_many_hosts(job))
+        changed = None
+        for wanted in config_map.config_maps(job, hosts, self._options, preparation):
+            changed = await self._bring(job, wanted) or changed
+        if changed is not None and known is not None:
+            await self._refresh_mounted_hosts(job, changed, fewer=bool(set(before) - set(hosts)))
+
+    async def _bring(self, job: Job, wanted: Object) -> views.ConfigMap | None:
+        """A ConfigMap to what is wanted; None if it was so already."""
+        cache = self._caches.config_maps
+        known = cache.get(job.namespace, wanted["metadata"]["name"])
+        if known is None:
+            known = await self._obtain(job, kinds.CONFIG_MAPS, wanted, views.ConfigMap)
+            cache.put(known)
         self._check_own(job, kinds.CONFIG_MAPS, known)
-        wanted = config_map.config_map(job, hosts, self._options, recorded(known.data))
-        before = config_map.published(known.data)
-        if known.data != wanted["data"]:
-            known = await self._kube.patch(
-                kinds.CONFIG_MAPS, name, {"data": wanted["data"]}, job.namespace, view=views.ConfigMap
-            )
-            await self._refresh_mounted_hosts(job, known, fewer=bool(set(before) - set(hosts)))
-        self._caches.config_maps.put(known)
+        labels = wanted["metadata"]["labels"]  # another operator's has none to follow it by
+        if known.data == wanted["data"] and labels.items() <= known.metadata.labels.items():
+            return None
+        change = {"data": wanted["data"], "metadata": {"labels": labels}}
+        return await self._patch(kinds.CONFIG_MAPS, cache, known, change)
 
     async def _refresh_mounted_hosts(self, job: Job, config: views.ConfigMap, *, fewer: bool) -> None:
         """A kubelet looks at mounted files about once a minute, but at once when the pod itself changes."""
@@ -270,10 +326,9 @@ class KubeEngine:
             return
         mark = {"metadata": {"annotations": {names.ANNOTATION_HOSTS: config.metadata.resource_version}}}
         try:
-            changed = await self._kube.patch(kinds.PODS, pod.metadata.name, mark, job.namespace, view=views.Pod)
+            await self._patch(kinds.PODS, self._caches.pods, pod, mark)
         except NotFound:
             return
-        self._caches.pods.put(changed)
         if fewer and pod.status.phase == "Running":
             await asyncio.sleep(_KUBELET_PAUSE)  # whoever reads the list must not find a host that is already going
 
@@ -294,6 +349,17 @@ class KubeEngine:
         if found.metadata.deletion_timestamp is not None:
             raise RetryableError(Text("{name} is still going away", name=found.metadata.name))
 
+    async def _patch(self, resource: Resource, cache: Informer[Seen], known: Seen, body: Mapping[str, Any]) -> Seen:
+        """What came of it is in the cache before anybody looks again; so is that it is gone, which is raised."""
+        meta = known.metadata
+        try:
+            changed = await self._kube.patch(resource, meta.name, body, meta.namespace, view=type(known))
+        except NotFound:
+            cache.drop(meta.namespace, meta.name, meta.uid)
+            raise
+        cache.put(changed)
+        return changed
+
     # -- deleting ---------------------------------------------------------------------------------------
     async def _delete_launcher(self, assignment: Assignment) -> None:
         job = assignment.job
@@ -303,15 +369,15 @@ class KubeEngine:
         over = assignment.status.finished or job.run_policy.suspend or assignment.stop_requested
         kept = False
         if found is not None:
-            if pod is not None and not over and _ended(pod) and await self._counted(job):
+            if pod is not None and not over and _all_ended(pod) and await self._counted(job):
                 kept = await self._retire(job, pod, pods)
-            await self._kube.delete(kinds.JOBS, found.metadata.name, job.namespace, uid=found.metadata.uid)
+            await self._delete(kinds.JOBS, self._caches.jobs, found)
             self._caches.jobs.drop(job.namespace, found.metadata.name, found.metadata.uid)
-        going = [None if kept else pod, left_over(job, pods) if found is None else None]
+            self._taken_over[job.uid] = None
+        going = [None if kept else pod, left_over(job, pods, assignment.status) if found is None else None]
         going += retired(job, pods) if over else []
         for each in filter(None, going):
             await self._delete_pod(each)
-        await self._release_gang(assignment)
 
     async def _counted(self, job: Job) -> bool:
         """Whether the Job knows that its pod has ended. One that loses it before that would make another."""
@@ -328,34 +394,39 @@ class KubeEngine:
             return False
         body = {"metadata": {"ownerReferences": [owner(job)], "uid": pod.metadata.uid}}
         try:
-            kept = await self._kube.patch(kinds.PODS, pod.metadata.name, body, job.namespace, view=views.Pod)
+            await self._patch(kinds.PODS, self._caches.pods, pod, body)
         except NotFound:
             return False
-        self._caches.pods.put(kept)
         for old in retired(job, pods)[:-_RETIRED_KEPT]:
             await self._delete_pod(old)
         return True
 
-    async def _delete_pod(self, pod: views.Pod) -> None:
-        meta = pod.metadata
-        if meta.deletion_timestamp is None:
-            await self._kube.delete(kinds.PODS, meta.name, meta.namespace, uid=meta.uid)
+    async def _delete(self, resource: Resource, cache: Informer[Seen], known: Seen) -> None:
+        meta = known.metadata
+        if not await self._kube.delete(resource, meta.name, meta.namespace, uid=meta.uid):
+            cache.drop(meta.namespace, meta.name, meta.uid)
 
-    async def _release_gang(self, assignment: Assignment) -> None:
-        """A job that is over or suspended asks for no places any more."""
-        job = assignment.job
-        chosen = gang.scheduler(job, self._options)
-        if not chosen or job.uid in self._released or not (assignment.status.finished or job.run_policy.suspend):
-            return
-        self._released.add(job.uid)
+    async def _delete_pod(self, pod: views.Pod) -> None:
+        if pod.metadata.deletion_timestamp is None:
+            await self._delete(kinds.PODS, self._caches.pods, pod)
+
+    async def _release_gang(self, job: Job) -> None:
+        resource = gang.resource(gang.scheduler(job, self._options))
         with contextlib.suppress(NotFound):
-            found = await self._kube.get(gang.resource(chosen), job.name, job.namespace, view=PartialObject)
+            found = await self._kube.get(resource, job.name, job.namespace, view=PartialObject)
             if self._own(found, job) is not None:
-                await self._kube.delete(gang.resource(chosen), job.name, job.namespace, uid=found.metadata.uid)
+                await self._kube.delete(resource, job.name, job.namespace, uid=found.metadata.uid)
+        self._released.add(job.uid)
 
 
 def _ended(pod: views.Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
+
+
+def _all_ended(pod: views.Pod) -> bool:
+    """Also where its node says so of the containers first, and of the pod when it has cleaned up."""
+    states = [container.state for container in pod.status.container_statuses]
+    return _ended(pod) or (bool(states) and all(state.terminated is not None for state in states))
 
 
 def _covers(found: Any, wanted: Any) -> bool:

@@ -110,7 +110,7 @@ class EventRecorder:
                 **event,
                 "count": 1,
                 **dict.fromkeys(("firstTimestamp", "lastTimestamp"), _rfc3339(moment)),
-                "source": {"component": self.component} | ({"host": self.instance} if self.instance else {}),
+                "source": {"component": self.component},
                 "reportingComponent": self.component,
                 "reportingInstance": self.instance,
             }

@@ -17,6 +17,7 @@ from oarsman.engines.kube.objects.preparation import FAILURES, impossible
 from oarsman.job.job import Implementation, Job, LauncherKind, Role
 from oarsman.job.observed import Admission, Exit, Member, Observed, Phase
 from oarsman.job.state import Status
+from oarsman.plan.policies.replacement import VANISHED
 from oarsman.status.tags import Tags
 from oarsman.text.sentence import Text
 
@@ -30,6 +31,10 @@ _STUCK: Final = frozenset(
 _EXIT_MISPLACED: Final = 69  # of launch.sh
 _OUT_OF_MEMORY: Final = "oarsman: memory limit reached on "
 _OWN_WORDS: Final = "oarsman: "
+_ENDS: Final = {"Failed": Phase.FAILED, "Complete": Phase.SUCCEEDED}  # conditions of a Job
+_POD_FAILED: Final = "BackoffLimitExceeded"  # of a Job that makes no second pod
+_SIGNALS: Final = 128  # codes from here on are those of signals
+_CLOCKS_DIFFER: Final = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +43,13 @@ class JobObjects:
     pods: Collection[views.Pod] = ()
     launcher_job: views.BatchJob | None = None
     config: views.ConfigMap | None = None
+    has_service: bool = True
     conflict: str | None = None
     refused: str | None = None
     waits_for: str = ""  # why its environment cannot be used yet
     stop_requested: bool = False
     patience: timedelta = timedelta(minutes=5)
+    gang_asks: bool = False
     barrier_says: str = ""  # the last line of a launcher that still waits
 
 
@@ -59,6 +66,8 @@ def observe(job: Job, seen: JobObjects) -> Observed:
         out_of_memory=tuple(line.removeprefix(_OUT_OF_MEMORY) for line in lines if line.startswith(_OUT_OF_MEMORY)),
         published_hosts=config_map.published(seen.config.data) if seen.config is not None else None,
         prepared=seen.config is not None,
+        gang_asks=seen.gang_asks,
+        incomplete=seen.config is not None and not seen.has_service,
         conflict=seen.conflict,
         refused=seen.refused,
         unsupported=impossible(job),
@@ -91,11 +100,12 @@ def retired(job: Job, pods: Collection[views.Pod]) -> list[views.Pod]:
     return sorted((p for p in old if p.metadata.name != job.launcher_host), key=_created)
 
 
-def left_over(job: Job, pods: Collection[views.Pod]) -> views.Pod | None:
-    """A living launcher pod of a Job that is no longer there."""
+def left_over(job: Job, pods: Collection[views.Pod], status: Status) -> views.Pod | None:
+    """A living launcher pod of a Job that is no longer there. A copy that somebody made of one has its labels, too."""
+    served = {attempt.launcher for attempt in status.attempts}
     for pod in pods:
         owner = pod.metadata.controller
-        of_job = owner is None or (owner.kind == "Job" and owner.name == job.launcher_host)
+        of_job = owner.kind == "Job" and owner.name == job.launcher_host if owner else pod.metadata.name in served
         if of_job and _role(pod) == "launcher" and not _phase(pod, _main(pod, job.launcher).terminated).ended:
             return pod
     return None
@@ -107,7 +117,7 @@ def _owner(pod: views.Pod) -> str:
 
 
 def _role(pod: views.Pod) -> str:
-    return pod.metadata.labels.get(names.LABEL_ROLE, "")
+    return names.role_of(pod.metadata.labels)
 
 
 def _created(pod: views.Pod) -> str:
@@ -117,19 +127,21 @@ def _created(pod: views.Pod) -> str:
 
 # -- members -------------------------------------------------------------------------------------
 def _worker(job: Job, pod: views.Pod) -> Member:
-    assert job.worker is not None
+    role = job.worker or job.launcher  # an edit may have taken all workers away, and these are still there
     _, _, index = pod.metadata.name.rpartition("-")
-    return _member(pod, job.worker, pod.metadata.name, index=int(index) if index.isdigit() else 0)
+    return _member(pod, role, pod.metadata.name, index=int(index) if index.isdigit() else 0)
 
 
 def _launcher(job: Job, pod: views.Pod | None, seen: JobObjects) -> Member | None:
+    verdict = _verdict(seen.launcher_job) if seen.launcher_job is not None else None
     if pod is not None:
         # Pods of a Job have a suffix; the launcher is known by the name it has as a host.
         attempt = _attempt(pod.metadata)
-        return _member(pod, job.launcher, job.launcher_host, attempt=attempt, says=seen.barrier_says)
+        member = _member(pod, job.launcher, job.launcher_host, attempt=attempt, says=seen.barrier_says)
+        return _as_its_job_says(member, verdict) if verdict is not None else member
     if seen.launcher_job is not None:
-        return _launcher_without_pod(job, seen.launcher_job)
-    stray = left_over(job, seen.pods)
+        return _launcher_without_pod(job, seen.launcher_job, verdict)
+    stray = left_over(job, seen.pods, seen.status)
     if stray is None:
         return None
     # Its Job is gone and it has not ended yet. It serves no attempt, and none may start beside it.
@@ -142,13 +154,25 @@ def _attempt(meta: Meta) -> int:
     return int(written) if written.isdigit() else 1
 
 
-def _launcher_without_pod(job: Job, found: views.BatchJob) -> Member:
+def _verdict(found: views.BatchJob) -> views.ObjectCondition | None:
+    return next((c for c in found.status.conditions if c.type in _ENDS and c.status == "True"), None)
+
+
+def _as_its_job_says(member: Member, end: views.ObjectCondition) -> Member:
+    """A Job that is over decides. Its pod may lag behind, or be on a node that will never tell what became of it."""
+    phase = _ENDS[end.type]
+    tells_how = phase is Phase.SUCCEEDED or end.reason == _POD_FAILED or bool(member.reason)
+    if member.phase is phase and tells_how:
+        return member
+    at = member.finished_at or end.last_transition_time
+    return replace(member, phase=phase, ready=False, finished_at=at, reason=end.reason, message=end.message)
+
+
+def _launcher_without_pod(job: Job, found: views.BatchJob, end: views.ObjectCondition | None) -> Member:
     """A Job whose pod is not there yet, or will not come."""
-    ends = {"Failed": Phase.FAILED, "Complete": Phase.SUCCEEDED}
-    end = next((c for c in found.status.conditions if c.type in ends and c.status == "True"), None)
     member = Member(
         name=job.launcher_host,
-        phase=ends[end.type] if end else Phase.PENDING,
+        phase=_ENDS[end.type] if end else Phase.PENDING,
         attempt=_attempt(found.metadata),
         terminating=found.metadata.deletion_timestamp is not None,
         started_at=found.metadata.creation_timestamp,
@@ -156,15 +180,19 @@ def _launcher_without_pod(job: Job, found: views.BatchJob) -> Member:
     if end is None:
         told = Text("its Job has created no pod yet; see kubectl describe job {name}", name=job.launcher_host)
         return replace(member, not_ready_because=told, waits_for_room=True)
-    return replace(member, finished_at=end.last_transition_time, reason=end.reason, message=end.message)
+    member = replace(member, finished_at=end.last_transition_time)
+    if end.reason == _POD_FAILED:
+        return replace(member, reason=VANISHED, message=Text("its pod has ended and is gone"))
+    return replace(member, reason=end.reason, message=end.message)
 
 
 def _member(pod: views.Pod, role: Role, name: str, *, index: int = 0, attempt: int = 1, says: str = "") -> Member:
     main = _main(pod, role)
     ended, running = main.terminated, main.running
     phase = _phase(pod, ended)
-    reason, message = _reason(pod, ended, phase)
     going = pod.metadata.deletion_timestamp is not None
+    disruption = _disruption(pod, ended) if going or phase.ended else None
+    reason, message = (disruption.reason, pod.status.message) if disruption else _reason(pod, main, phase)
     if going and not phase.ended and not message and pod.spec.node_name:
         # Only its node can end it. One that lost its power never will, and Kubernetes waits for it for ever.
         way_out = f"kubectl delete pod --force {pod.metadata.name}"
@@ -182,11 +210,13 @@ def _member(pod: views.Pod, role: Role, name: str, *, index: int = 0, attempt: i
         attempt=attempt,
         ready=ready is not None and ready.status == "True" and phase is Phase.RUNNING,
         terminating=going,
+        created_at=pod.metadata.creation_timestamp,
         started_at=(running.started_at if running else ended.started_at if ended else None) or placed,
         finished_at=ended.finished_at if ended else (ready.last_transition_time if phase.ended and ready else None),
         exit=_exit(ended),
         reason=reason,
         message=message,
+        disrupted=disruption is not None,
         not_ready_because=says or because,
         waits_for_room=for_room and not says,
         instance=pod.metadata.name,
@@ -210,19 +240,29 @@ def _phase(pod: views.Pod, ended: views.Terminated | None) -> Phase:
     return phase
 
 
-def _reason(pod: views.Pod, ended: views.Terminated | None, phase: Phase) -> tuple[str, str]:
+def _disruption(pod: views.Pod, ended: views.Terminated | None) -> views.ObjectCondition | None:
+    """Why the cluster takes a pod away, if it does. What had ended by itself before that is not excused by it."""
+    found = pod.status.condition("DisruptionTarget")
+    if found is None or found.status != "True":
+        return None
+    when, since = ended.finished_at if ended else None, found.last_transition_time
+    return None if when and since and when < since - _CLOCKS_DIFFER else found
+
+
+def _reason(pod: views.Pod, main: views.State, phase: Phase) -> tuple[str, str]:
+    ended = main.terminated
     if pod.status.reason == "NodeLost":
         return "HostLost", pod.status.message or Text("node {node} does not answer", node=pod.spec.node_name)
     if not phase.ended:
         return "", ""
     failed = _state(pod.status.init_container_statuses, BARRIER).terminated
-    if failed is not None and failed.exit_code:
+    if failed is not None and _by_itself(failed, pod):
         return names.REASON_BARRIER, failed.message.strip() or Text(
             "the start barrier ended with code {code}", code=failed.exit_code
         )
     if pod.status.reason:
         return pod.status.reason, pod.status.message
-    other = _failed_init(pod)
+    other = _failed_init(pod) if ended is None and main.running is None else None
     if other is not None:
         return "InitContainerFailed", other
     if ended is None:
@@ -242,13 +282,19 @@ def _reason(pod: views.Pod, ended: views.Terminated | None, phase: Phase) -> tup
 
 
 def _failed_init(pod: views.Pod) -> str | None:
-    for container in pod.status.init_container_statuses:
+    """The last one that ended badly: they run one by one. Those before it that are sidecars are ended with the pod."""
+    for container in reversed(pod.status.init_container_statuses):
         ended = container.state.terminated
-        if ended is not None and ended.exit_code:
+        if ended is not None and _by_itself(ended, pod):
             what = Text("init container {name} ended with code {code}", name=container.name, code=ended.exit_code)
             said = ended.message.strip().splitlines()
             return Text("{what}: {why}", what=what, why=said[-1]) if said else what
     return None
+
+
+def _by_itself(failed: views.Terminated, pod: views.Pod) -> bool:
+    """Whether it failed, and was not only ended with a pod that somebody deletes."""
+    return failed.exit_code != 0 and (pod.metadata.deletion_timestamp is None or failed.exit_code < _SIGNALS)
 
 
 def _not_ready_because(pod: views.Pod, scheduled: views.ObjectCondition | None) -> tuple[str, bool]:

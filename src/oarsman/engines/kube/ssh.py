@@ -67,16 +67,19 @@ def known_hosts_files(job: Job) -> list[str]:
 def client_config(job: Job) -> str:
     """The launcher's ssh configuration. The first value found counts, so the image's own words come last."""
     server = server_of(job.worker) if job.worker is not None else SshServer(ours=True, pinned=True)
-    blocks = []
-    for index in range(job.workers):
-        name, port = job.worker_host(index), port_of(job, index)
-        blocks.append(f"Host {name} {name}.*\n  HostKeyAlias {name}\n" + (f"  Port {port}\n" if port else ""))
+    ports = {}
+    if job.worker is not None and on_host_network(job.worker) and server.port is None and server.ours:
+        ports = {f"{name} {name}.*": port_of(job, i) for i, name in enumerate(map(job.worker_host, range(job.workers)))}
+    elif port := port_of(job, 0):
+        ports = {f"{job.name}-worker-*": port}
+    blocks = [f"Host {hosts}\n  Port {port}\n" for hosts, port in ports.items()]
     known = [f"/etc/oarsman/ssh/{file}" for file in known_hosts_files(job)] if server.pinned else [_LEARNT]
     common = {
         "IdentityFile": "/run/oarsman/ssh/id",
         "IdentitiesOnly": "yes",
         "UserKnownHostsFile": " ".join(known),
         "GlobalKnownHostsFile": "/dev/null",
+        "CheckHostIP": "no",  # pods that come later have the addresses of those that went
         "StrictHostKeyChecking": "yes" if server.pinned else "no",
         "BatchMode": "yes",
         "ConnectTimeout": "30",  # a busy host may take its time to answer

@@ -33,7 +33,7 @@ def unsupported(turn: Turn) -> Turn:
 def refused(turn: Turn) -> Turn:
     """Whoever creates the members says that they cannot be as asked for. Waiting changes nothing about that."""
     what = turn.seen.refused
-    if what is None or turn.status.is_true(names.RUNNING):
+    if what is None or turn.status.phase == names.RUNNING:
         return turn
     return finish.fail(turn, names.REASON_INVALID, what, Cause(summary=what))
 
@@ -43,11 +43,17 @@ def conflict(turn: Turn) -> Turn:
     what, created = turn.seen.conflict, turn.status.condition(names.CREATED)
     if what is None or turn.seen.launcher is not None:
         return turn
+    message, queued = taken(what), turn.status.condition(names.QUEUED)
     since = created.since if created else turn.now
+    if queued is not None and queued.status and queued.message == message:
+        since = queued.last_update_time  # when it was found, which is long after its creation if it had to queue
     if turn.waits(since, CONFLICT_PATIENCE):
         return turn.wake_at(since + CONFLICT_PATIENCE).end()
-    message = Text("Resource {what} already exists and is not managed by MPIJob", what=what)
     return finish.fail(turn, names.REASON_CONFLICT, message)
+
+
+def taken(what: str) -> str:
+    return Text("Resource {what} already exists and is not managed by MPIJob", what=what)
 
 
 def admit(turn: Turn) -> Turn:

@@ -8,8 +8,9 @@
 
 Whatever the policy: a launcher that is still alive goes (a finished job does not run), and so do
 workers beyond the present number of replicas, which nobody would ever find again. A job that was
-stopped or ran out of time leaves nothing alive. An engine that does not keep idle members ends all
-that lives and dismantles what was prepared, once nothing uses it any more.
+stopped or ran out of time leaves nothing alive. A gang that loses members asks for no places. An
+engine that does not keep idle members ends all that lives and dismantles what was prepared, once
+nothing uses it any more.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Final
 from oarsman import names
 from oarsman.job.job import CleanPodPolicy
 from oarsman.job.observed import Member
-from oarsman.plan.actions import DeleteLauncher, DeleteWorker, Dismantle
+from oarsman.plan.actions import DeleteLauncher, DeleteWorker, Dismantle, ReleaseGang
 from oarsman.plan.policies import elastic
 from oarsman.plan.turn import Turn
 
@@ -35,6 +36,8 @@ def clean_up(turn: Turn) -> Turn:
     if launcher is not None and not launcher.terminating and (everything or not launcher.phase.ended):
         turn = turn.do(DeleteLauncher(launcher.attempt))
     turn = turn.do(*(DeleteWorker(w.index) for w in turn.seen.workers if not w.terminating and _worker_goes(turn, w)))
+    if turn.seen.gang_asks and _living_go(turn):
+        turn = turn.do(ReleaseGang())
     if not under_way(turn):
         return turn
     members = (*turn.seen.workers, *((launcher,) if launcher else ()))
@@ -55,13 +58,16 @@ def take_away(turn: Turn, which: Callable[[Member], bool]) -> Turn:
 
 
 def _worker_goes(turn: Turn, worker: Member) -> bool:
-    policy = turn.job.run_policy.clean_pod_policy
-    if policy is CleanPodPolicy.ALL or worker.index >= turn.job.workers:
+    if turn.job.run_policy.clean_pod_policy is CleanPodPolicy.ALL or worker.index >= turn.job.workers:
         return True
+    return _living_go(turn) and not worker.phase.ended
+
+
+def _living_go(turn: Turn) -> bool:
     failed = turn.status.condition(names.FAILED)
     by_force = failed is not None and failed.status and failed.reason in _BY_FORCE
-    living_go = policy is CleanPodPolicy.RUNNING or not turn.seen.keeps_idle_members or by_force
-    return living_go and not worker.phase.ended
+    stay = turn.job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
+    return not stay or not turn.seen.keeps_idle_members or by_force
 
 
 def under_way(turn: Turn) -> bool:

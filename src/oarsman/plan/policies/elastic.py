@@ -20,6 +20,7 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Member, Phase
 from oarsman.plan.actions import DeleteWorker, PublishHosts
 from oarsman.plan.turn import Turn, usable
+from oarsman.status import conditions
 from oarsman.text.sentence import Text
 
 
@@ -60,10 +61,11 @@ def scale_down(turn: Turn) -> Turn:
 
 
 def follow_edits(turn: Turn) -> Turn:
-    """What was prepared follows an edit, also where no member changes: the queue and the size of a gang, say."""
+    """What was prepared follows an edit, also where no member changes: the queue and the size of a gang, say. What
+    somebody removed of it is made again."""
     # Also if no generation is on record yet: the turn that made the members may have been lost to this very edit.
     behind = turn.seen.status.observed_generation < turn.job.generation
-    return turn.prepare() if behind and (turn.seen.workers or turn.seen.launcher) else turn
+    return turn.prepare() if (behind or turn.seen.incomplete) and (turn.seen.workers or turn.seen.launcher) else turn
 
 
 def tell_scaling(turn: Turn) -> Turn:
@@ -77,8 +79,21 @@ def tell_scaling(turn: Turn) -> Turn:
     return turn.tell(names.REASON_SCALED, Text(template, key=job.key, before=before, after=job.workers))
 
 
+def tell_mistake(turn: Turn) -> Turn:
+    """An edit that makes no sense is not carried out, and nobody shall wait for its effect."""
+    if not turn.seen.mistake:
+        return turn
+    message = conditions.cut(Text("no longer valid, so the job continues as it was: {why}", why=turn.seen.mistake))
+    said = turn.status.condition(names.OUTDATED)
+    if said is None or not said.status or said.message != message:
+        turn = turn.tell(names.REASON_INVALID, message, warning=True)
+    return turn.say(names.OUTDATED, True, names.REASON_INVALID, message, refresh=True)
+
+
 def tell_outdated(turn: Turn) -> Turn:
     """Edits that cannot reach what already runs get a condition, so that nobody waits for their effect."""
+    if turn.seen.mistake:
+        return turn
     if turn.seen.outdated:
         fields = ", ".join(turn.seen.outdated)
         message = Text("edited, but existing members keep their old values: {fields}", fields=fields)

@@ -21,6 +21,15 @@ from oarsman.text.sentence import Text
 # A worker that fails as soon as it starts must not be made anew as fast as the loop can turn.
 PAUSE: Final = timedelta(seconds=5)
 VANISHED: Final = "Vanished"
+_DELETED: Final = Text("it was deleted by someone else")
+# As Kubernetes gives them in the condition DisruptionTarget of a pod
+_DISRUPTIONS: Final = {
+    "PreemptionByScheduler": Text("the scheduler preempted it for a pod of higher priority"),
+    "DeletionByTaintManager": Text("its node got a taint that it does not tolerate"),
+    "EvictionByEvictionAPI": Text("it was evicted, as when its node is drained"),
+    "DeletionByPodGC": Text("its node is gone"),
+    "TerminationByKubelet": Text("its node ended it"),
+}
 
 
 def lost_workers(turn: Turn) -> tuple[Lost, ...]:
@@ -34,11 +43,17 @@ def lost_workers(turn: Turn) -> tuple[Lost, ...]:
 
 
 def lost_launcher(launcher: Member) -> tuple[Lost, ...]:
-    """A launcher that was ended because its host was lost says nothing about itself by how it was killed."""
-    if launcher.reason != names.REASON_HOST_LOST:
+    """A launcher that was ended because its host was lost, or that somebody deleted, says nothing about itself by how
+    it was killed."""
+    deleted = launcher.terminating and not launcher.reason
+    if launcher.disrupted:
+        words = what_befell(launcher)
+    elif deleted or launcher.reason in (names.REASON_HOST_LOST, VANISHED):
+        words = _DELETED if deleted else launcher.message or Text("its host was lost")
+    else:
         return ()
-    words = launcher.message or Text("its host was lost")
-    return (Lost(host=launcher.name, reason=launcher.reason, words=words, at=launcher.finished_at),)
+    at, reason = launcher.finished_at, launcher.reason or VANISHED
+    return (Lost(host=launcher.name, reason=reason, words=words, at=at, disrupted=launcher.disrupted),)
 
 
 def keep_the_gang(turn: Turn) -> Turn:
@@ -63,8 +78,9 @@ def _take_away_the_dead(turn: Turn) -> Turn:
     for worker in turn.seen.workers:
         if worker.terminating or not worker.phase.ended or worker.index >= turn.job.workers:
             continue
-        if worker.finished_at and turn.waits(worker.finished_at, PAUSE):
-            turn = turn.wake_at(worker.finished_at + PAUSE)
+        since = worker.created_at or worker.finished_at
+        if since is not None and turn.waits(since, PAUSE):
+            turn = turn.wake_at(since + PAUSE)
             continue
         turn = elastic.withdraw(turn, (worker,)).do(DeleteWorker(worker.index))
         turn = _tell_replaced(turn, worker.name, what_befell(worker))
@@ -88,15 +104,16 @@ def _loss(turn: Turn, index: int) -> Lost | None:
             words=what_befell(worker),
             at=worker.finished_at,
             memory_limit_hit=worker.exit is not None and worker.exit.memory_limit_hit,
+            disrupted=worker.disrupted,
         )
     if worker.terminating:
-        words = what_befell(worker) if worker.reason else Text("it was deleted by someone else")
-        return Lost(host=host, reason=worker.reason or VANISHED, words=words)
+        words = what_befell(worker) if worker.reason else _DELETED
+        return Lost(host=host, reason=worker.reason or VANISHED, words=words, disrupted=worker.disrupted)
     return None
 
 
 def what_befell(worker: Member) -> str:
-    what = {
+    what = _DISRUPTIONS | {
         "Evicted": Text("it was evicted"),
         "HostLost": Text("its host was lost"),
         "OOMKilled": Text("it ran out of memory"),
@@ -105,4 +122,5 @@ def what_befell(worker: Member) -> str:
         said = what.get(worker.reason) or Text("it failed ({reason})", reason=worker.reason)
     else:
         said = Text("it ended with code {code}", code=worker.exit.code) if worker.exit else Text("it ended")
-    return Text("{what}: {why}", what=said, why=worker.message) if worker.message else said
+    message = "" if worker.disrupted and worker.terminating else worker.message  # it only says how long that may take
+    return Text("{what}: {why}", what=said, why=message) if message else said

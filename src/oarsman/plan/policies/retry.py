@@ -6,7 +6,8 @@
 | OnFailure, Always             | yes                                                      | 6                   |
 | ExitCode                      | codes 128-255, signals and lost hosts; 1-127 is permanent | 6                   |
 
-Whatever the policy says, what the next attempt would only repeat is not tried again (`status/lasting.py`).
+Whatever the policy says, what the next attempt would only repeat is not tried again (`status/lasting.py`). Where
+retries are allowed, an attempt that the cluster disrupted (a drain, preemption, a taint) is tried again at no cost.
 
 The gang restarts as one: the launcher of the failed attempt goes, dead workers are replaced, and after 10 s, 20 s,
 40 s ... at most 6 min the next attempt starts through the barrier. On Kubernetes healthy workers stay: it is the
@@ -23,7 +24,7 @@ from typing import Final
 from oarsman import names
 from oarsman.backoff import Backoff
 from oarsman.job.job import Job, RestartPolicy
-from oarsman.job.observed import Exit, Phase
+from oarsman.job.observed import Exit, Member, Phase
 from oarsman.job.state import Cause, Status
 from oarsman.plan import attempts, finish
 from oarsman.plan.actions import DeleteLauncher
@@ -87,12 +88,19 @@ def attempt_failed(turn: Turn) -> Turn:
         return _not_started(turn, causes.of_lost_worker(turn.seen, lost), lost)
     if launcher.phase is Phase.FAILED:
         lost = (*lost, *replacement.lost_launcher(launcher))
-        if lost and launcher.exit is None and not turn.seen.keeps_idle_members:  # its host went before it began
+        if lost and launcher.exit is None and _was_taken(turn, launcher):
             return _not_started(turn, causes.of_lost_worker(turn.seen, lost), lost)
         return _verdict(turn, causes.of_failed_launcher(turn.job, turn.seen, launcher, lost), lost)
     if lost and not turn.job.elastic:
         return _verdict(turn, causes.of_lost_worker(turn.seen, lost), lost)
     return turn
+
+
+def _was_taken(turn: Turn, launcher: Member) -> bool:
+    """Whether a launcher without a code of its own went before it began."""
+    if not turn.seen.keeps_idle_members:
+        return True
+    return (launcher.disrupted or launcher.terminating) and turn.status.phase != names.RUNNING
 
 
 def _not_started(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...] = ()) -> Turn:
@@ -103,7 +111,7 @@ def _not_started(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...] = ()) -
     *earlier, present = turn.status.attempts
     before = list(itertools.takewhile(lambda a: a.outcome == attempts.NOT_STARTED, reversed(earlier)))
     began = min((a.started for a in (present, *before) if a.started), default=turn.now)
-    by_itself = bool(lost) and all(worker.reason not in _TAKEN_AWAY for worker in lost)
+    by_itself = bool(lost) and all(w.reason not in _TAKEN_AWAY and not w.disrupted for w in lost)
     if by_itself and turn.now >= began + turn.seen.patience:
         return barrier.not_ready(turn, cause.summary, cause.host or "")
     turn = attempts.close(turn, attempts.NOT_STARTED, cause=cause).become(cause=cause)
@@ -150,6 +158,8 @@ def _verdict(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...]) -> Turn:
     ended = turn.launcher
     failures = attempts.failures(turn) + 1
     permanent = _permanent(turn.job, ended.exit if ended else None, lost)
+    if limit(turn.job) and any(gone.disrupted and gone.host == cause.host for gone in lost):
+        return _disrupted(turn, cause)
     if permanent or failures > limit(turn.job):
         return _give_up(turn, cause, failures, lost, permanent=permanent)
     final = "" if lost else lasting.why(turn.job, turn.seen, cause)
@@ -159,10 +169,26 @@ def _verdict(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...]) -> Turn:
     number = turn.status.attempt.number if turn.status.attempt else failures
     wait = delay(failures)
     message = conditions.restarting(number, cause.summary, int(wait.total_seconds()), limit(turn.job) + 1 - failures)
+    return _again(turn, names.FAILED, cause, wait, message)
+
+
+def _disrupted(turn: Turn, cause: Cause) -> Turn:
+    number, wait = turn.status.attempts[-1].number, delay(attempts.in_a_row(turn, attempts.DISRUPTED) + 1)
+    message = conditions.disrupted(number, cause.summary, int(wait.total_seconds()))
+    return _again(turn, attempts.DISRUPTED, cause, wait, message)
+
+
+def _again(turn: Turn, outcome: str, cause: Cause, wait: timedelta, message: str) -> Turn:
+    ended = turn.launcher
     at = ended.finished_at if ended and ended.phase.ended else None
-    turn = attempts.close(turn, names.FAILED, at=at, cause=cause)
+    turn = attempts.close(turn, outcome, at=at, cause=cause)
     turn = turn.become(cause=cause, retry_at=turn.now + wait)
-    turn = turn.unsay(names.RUNNING, names.REASON_RESTARTING, message)
+    if not turn.seen.keeps_idle_members:
+        turn = turn.unsay(names.RUNNING, names.REASON_RESTARTING, message)
+    elif turn.status.is_true(names.RUNNING):
+        # Upstream's stays True from the first start to the end or a suspension. Kueue evicts a job soon after it turns
+        # False, and the workers are still up.
+        turn = turn.say(names.RUNNING, True, names.REASON_RESTARTING, message, refresh=True)
     turn = turn.say(names.RESTARTING, True, names.REASON_RESTARTING, message, refresh=True)
     return turn.tell(names.REASON_RESTARTING, message, warning=True).again().end()
 
@@ -174,7 +200,7 @@ def _give_up(turn: Turn, cause: Cause, failures: int, lost: tuple[causes.Lost, .
         return finish.fail(turn, names.REASON_BACKOFF, conditions.failed(key, why), cause)
     reason = names.REASON_FAILED
     if cause.host is not None and any(w.host == cause.host for w in lost):
-        evicted = any(w.reason == "Evicted" for w in lost)
+        evicted = any(w.reason == "Evicted" or w.disrupted for w in lost)
         reason = names.REASON_EVICTED if evicted else names.REASON_HOST_LOST
     return finish.fail(turn, reason, conditions.failed(key, cause.summary), cause)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from oarsman import names
 from oarsman.plan import attempts
-from oarsman.plan.actions import Dismantle
+from oarsman.plan.actions import Dismantle, ReleaseGang
 from oarsman.plan.policies import cleanup
 from oarsman.plan.turn import Turn
 from oarsman.text.sentence import Text
@@ -21,7 +21,8 @@ def suspend(turn: Turn) -> Turn:
         return _resume(turn)
     if not turn.status.is_true(names.SUSPENDED):
         return _conditions(turn).again().end()  # on record before anything goes: a resume must not find it lost
-    return take_back(_conditions(turn)).end()
+    turn = take_back(_conditions(turn))
+    return (turn.do(ReleaseGang()) if turn.seen.gang_asks else turn).end()
 
 
 def _conditions(turn: Turn) -> Turn:

@@ -106,6 +106,7 @@ class JobView(Value):
     folder: str | None = None
     mpi: str = ""  # which, its version and its launcher, once it was prepared on hosts; in an image nobody looks
     limits: Sentence = ""  # of its processes, as far as they are not the usual ones
+    warnings: Sequence[Sentence] = ()  # of what is hardly meant
 
 
 class JobList(Value):
@@ -274,6 +275,7 @@ class SweepPreview(Value):
     parameters: Sequence[str] = ()  # their names, in order
     points: Sequence[Mapping[str, Parameter]] = ()  # the first few
     resumes: bool = False  # whether the same sweep exists, which would be resumed
+    warnings: Sequence[Sentence] = ()  # of parameters that the manifest does not use
 
 
 class SweepPoint(Value):

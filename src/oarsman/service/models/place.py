@@ -38,7 +38,7 @@ class PreviewView(Value):
     """What a manifest would become; with problems, nothing else is filled in."""
 
     problems: Sequence[ProblemView] = ()
-    warnings: Sequence[Sentence] = ()  # what this engine will not honour
+    warnings: Sequence[Sentence] = ()  # what is hardly meant, and what this engine will not honour
     document: Mapping[str, Any] | None = None  # as read from the text
     completed: str = ""  # YAML with every default
     total_replicas: int | None = None
@@ -64,6 +64,7 @@ class PlanView(Value):
     rewritten: str  # as it would run
     objects: Sequence[Sentence]
     not_honoured: Sequence[Sentence]
+    warnings: Sequence[Sentence] = ()  # what is hardly meant, wherever it runs
     fit: FitView | None = None  # where the answer decides on which machines it would be
     machines: Mapping[str, str] = Field(default_factory=dict)  # host -> machine, where it is not one of its own
 
@@ -143,7 +144,7 @@ class Overview(Value):
     states: Mapping[str, int]
     total: AmountsView
     held: AmountsView
-    used: AmountsView | None = None  # held minus used is allocated but idle
+    used: AmountsView | None = None  # by all programs: at least held minus used is held but idle
     failures: Sequence[RecentFailure] = ()  # of the last day, newest first
 
 

@@ -11,7 +11,7 @@ import yaml
 from ssh_hosts import Rack
 
 from oarsman import names
-from oarsman.job.state import Cause
+from oarsman.job.state import Cause, Status
 
 from ..machine import mpi_folder, mpijob
 from ..test_hints import is_told
@@ -48,6 +48,24 @@ def test_a_missing_module_is_named_with_the_host_whose_python_lacks_it(mpi: str,
     is_told(
         cause, ("on module-worker-", "No module named 'mpi4py'"), "install mpi4py in the Python that ran on module-"
     )
+
+
+@pytest.mark.parametrize("mpi", ["debian", "openmpi5", "mpich"])
+def test_an_exception_that_the_other_ranks_wait_for_is_told_while_the_job_runs(mpi: str, machine: SshMachine) -> None:
+    lines = "'Traceback (most recent call last):\\n  File\\nValueError: no\\n'"
+    program = f"if [ $RANK = 1 ]; then printf {lines} >&2; fi; sleep 300"
+    annotations = {names.ANNOTATION_CODE: "none", names.ANNOTATION_INVENTORY: str(machine.inventory_with(mpi))}
+    words = ["mpirun", "-n", "2", "sh", "-c", program]
+    key = machine.submit(mpijob("stuck", words, annotations=annotations))
+
+    def told(status: Status) -> str:
+        found = status.condition(names.RUNNING)
+        return found.message if found is not None and found.reason == names.REASON_EXCEPTION else ""
+
+    said = told(machine.until(key, lambda status: bool(told(status))).status)
+    assert said.startswith("rank 1 on stuck-worker-1 (node1) raised ValueError: no and has not ended"), said
+    machine.ok("stop", "stuck")
+    machine.until_finished(key)
 
 
 @pytest.mark.parametrize("mpi", ["debian", "openmpi5", "mpich"])

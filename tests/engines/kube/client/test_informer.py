@@ -26,6 +26,7 @@ from .fakes import (
     listing,
     pod,
     refuse,
+    reply,
     stream,
     until,
 )
@@ -58,6 +59,69 @@ async def test_it_is_synced_once_everything_was_listed() -> None:
         assert server.watched() == ["5"]
         task.cancel()
         await asyncio.wait([task])
+
+
+NEW_SERVER = reply({"major": "1", "minor": "36"})
+ALL_THERE = event("BOOKMARK", pod("", 9, annotations={"k8s.io/initial-events-end": "true"}))
+
+
+async def test_a_server_that_can_streams_what_is_there_and_goes_on_with_what_changes() -> None:
+    first = stream(
+        *(event("ADDED", pod(f"p{number}", number + 1)) for number in range(250)),
+        ALL_THERE,
+        event("DELETED", pod("p7", 300)),
+        then="quiet",
+    )
+    async with (
+        fake(NEW_SERVER, watches=(first,)) as (server, kube),
+        following(kube, PODS, PartialObject, stream=True) as informer,
+    ):
+        await informer.synced.wait()
+        await until(lambda: len(informer.all()) == 249)
+        [asked] = [request for request in server.seen if "watch" in request.query]
+        assert asked.query["sendInitialEvents"] == "true"
+        assert asked.query["resourceVersionMatch"] == "NotOlderThan"
+        assert [request.path for request in server.lists()] == ["/version"]
+
+
+async def test_a_stream_that_is_taken_up_again_goes_on_where_it_was() -> None:
+    first = stream(event("ADDED", pod("a", 1)), ALL_THERE)
+    then = stream(event("ADDED", pod("b", 10)), then="quiet")
+    async with (
+        fake(NEW_SERVER, watches=(first, then)) as (server, kube),
+        following(kube, PODS, PartialObject, stream=True) as informer,
+    ):
+        await until(lambda: names(informer) == ["a", "b"])
+        assert [request.query.get("resourceVersion", "") for request in server.seen] == ["", "", "9"]
+
+
+@pytest.mark.parametrize(
+    "watches",
+    [
+        pytest.param((refuse(422, "Invalid"), QUIET), id="it refuses"),
+        pytest.param((stream(event("ADDED", pod("b", 3)), then="end"), QUIET), id="it ends before all was told"),
+        pytest.param((stream(event("ADDED", pod("b", 3)), then="break"), QUIET), id="it breaks"),
+    ],
+)
+async def test_a_server_that_does_not_stream_after_all_is_asked_for_a_list(watches: tuple[Handler, ...]) -> None:
+    async with (
+        fake(NEW_SERVER, listing(pod("a", 1), version=5), watches=watches) as (server, kube),
+        following(kube, PODS, PartialObject, stream=True) as informer,
+    ):
+        await informer.synced.wait()
+        assert names(informer) == ["a"]
+        assert len(server.lists()) == 2
+
+
+async def test_an_older_server_is_not_asked_to_stream() -> None:
+    old = reply({"major": "1", "minor": "20+"})
+    async with (
+        fake(old, listing(pod("a", 1), version=5), watches=(QUIET,)) as (server, kube),
+        following(kube, PODS, PartialObject, stream=True) as informer,
+    ):
+        await informer.synced.wait()
+        await until(server.watched)
+        assert server.watched() == ["5"]
 
 
 async def test_changes_are_told_as_before_and_after() -> None:
@@ -160,6 +224,20 @@ async def test_ones_own_writes_are_seen_at_once_and_not_undone_by_older_news() -
         assert names(informer) == ["a", "z"]
         task.cancel()
         await asyncio.wait([task])
+
+
+async def test_the_answer_to_an_own_write_does_not_bring_back_what_was_heard_of_as_gone() -> None:
+    changes = stream(
+        event("MODIFIED", pod("a", 6)), event("DELETED", pod("a", 8)), event("ADDED", pod("z", 9)), then="quiet"
+    )
+    async with (
+        fake(listing(pod("a", 1), version=5), watches=(changes,)) as (_, kube),
+        following(kube, PODS, PartialObject) as informer,
+    ):
+        await until(lambda: names(informer) == ["z"])
+        informer.put(msgspec.convert(pod("a", 6), PartialObject))
+        informer.put(msgspec.convert(pod("y", 10), PartialObject))  # which the watch is still to tell of
+        assert names(informer) == ["y", "z"]
 
 
 async def test_the_index_follows_the_objects() -> None:

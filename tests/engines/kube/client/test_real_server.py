@@ -166,6 +166,28 @@ async def test_an_informer_sees_a_thousand_objects_come_and_go(api: Cluster, api
             assert len(told) == 1500
 
 
+async def test_a_list_is_streamed_where_the_server_can(api: Cluster, api_namespace: str) -> None:
+    asked: list[str] = []
+
+    def observe(verb: str, plural: str, status: int, seconds: float) -> None:
+        asked.append(f"{verb} {plural} {status}")
+
+    async with kube_of(api, observe=observe) as kube:
+        for number in range(5):
+            await kube.create(CONFIG_MAPS, config_map(f"a{number}"), api_namespace)
+        streams = await kube.streams_lists()
+        asked.clear()
+        async with following(
+            kube, CONFIG_MAPS, PartialObject, stream=True, namespaces=[api_namespace], labels="test=yes"
+        ) as informer:
+            await informer.synced.wait()
+            assert len(informer.all()) == 5
+            assert asked[0].startswith("watch configmaps" if streams else "list configmaps")
+            await kube.create(CONFIG_MAPS, config_map("late"), api_namespace)
+            await until(lambda: informer.get(api_namespace, "late"))
+        assert streams == (await kube.server_version() >= (1, 32))
+
+
 def _parity(item: PartialObject) -> str | None:
     return item.metadata.labels.get("parity")
 

@@ -24,6 +24,7 @@ from oarsman.engines.kube.client import (
     Unauthorized,
     Unavailable,
     Unreadable,
+    on_behalf_of,
     resources,
 )
 from oarsman.engines.kube.client.resources import CONFIG_MAPS, NODES, PODS, SERVICES
@@ -249,6 +250,27 @@ async def test_no_more_requests_are_under_way_than_allowed() -> None:
     async with fake(counting, concurrency=3) as (_, kube):
         await asyncio.gather(*(kube.get(NODES, str(number)) for number in range(12)))
     assert most == 3
+
+
+async def test_requests_for_a_small_job_do_not_wait_behind_all_those_for_a_large_one() -> None:
+    async with fake(slow(0.01), concurrency=2) as (server, kube):
+
+        async def ask(job: str, count: int) -> None:
+            on_behalf_of.set(job)
+            await asyncio.gather(*(kube.get(NODES, f"{job}-{number}") for number in range(count)))
+
+        large = asyncio.create_task(ask("large", 30))
+        await asyncio.sleep(0)  # every request of it is in the queue
+        await asyncio.sleep(0)
+        given_up = asyncio.create_task(ask("impatient", 1))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        await ask("small", 2)
+        asked = [request.path.rsplit("/", 1)[1] for request in server.seen]
+        assert asked.index("small-1") < 8
+        await large
+        assert len(server.seen) >= 32
+        await ask("late", 3)  # every place was given back
 
 
 async def test_after_a_burst_requests_keep_to_the_rate() -> None:

@@ -15,7 +15,7 @@ from oarsman.console.pages.create import controls, draft, outlook
 from oarsman.console.pages.create.controls import Control
 from oarsman.console.pages.create.draft import LARGEST, Draft, with_change
 from oarsman.console.pages.create.outlook import Outlook
-from oarsman.console.pages.page import Page
+from oarsman.console.pages.page import Page, run_asked_for
 from oarsman.console.parts.fields import TextField, YamlEditor
 from oarsman.console.parts.widgets import facts, heading, note, page_head
 from oarsman.errors import OarsmanError
@@ -24,6 +24,7 @@ from oarsman.text.catalogue import N_
 
 _PAUSE = 0.3  # seconds without a change before the server looks at the text
 _DRAFT = "oarsman-draft"  # where the browser keeps what is not submitted yet
+_ANSWERS_WITHIN = 15.0  # seconds; the page is held until then
 _FIRST = "command"  # the template for those who chose none
 _STEPS = (N_("Basics"), N_("Run"), N_("Resources"), N_("Advanced"), N_("Review"))
 
@@ -43,11 +44,12 @@ class CreatePage(Page):
         self._looking: asyncio.Task[None] | None = None
         asked = request.query_params
         template, earlier = asked.get("template"), asked.get("from")
+        run = run_asked_for(asked)
         self.info = await self.context.ask(self.service.info)
         self.environments = await self._environments()
-        self.first_text = text = await self._first_text(template, earlier, asked.get("name"))
+        self.first_text = text = await self._first_text(template, earlier, asked.get("name"), run)
         self.draft = Draft(text)
-        self.firm = ui.element("div")
+        self.firm = ui.element("div").classes("oarsman-nothing")
         await draft.show(self.context, self._begin_with)
         # What is typed before the server listens would be shown and not be known: until then nothing can be typed.
         with ui.element("fieldset").props("disabled").classes("oarsman-create") as form:
@@ -63,15 +65,17 @@ class CreatePage(Page):
         if template is None and earlier is None:
             await self._offer_draft()
 
-    async def _first_text(self, template: str | None, earlier: str | None, name: str | None) -> str:
+    async def _first_text(
+        self, template: str | None, earlier: str | None, name: str | None, run: int | None = None
+    ) -> str:
         try:
             if earlier:
-                self.first_folder = (await self.context.ask(self.service.job, earlier)).folder or ""
-                return await self.context.ask(draft.like, self.service, earlier, name)
-            return await self.context.ask(draft.template, self.service, template or _FIRST)
+                self.first_folder = (await self.context.ask(self.service.job, earlier, run=run)).folder or ""
+                return await self.context.ask(draft.like, self.service, earlier, name, run)
+            return await self.context.ask(draft.template, self.service, template or _FIRST, self.context.home)
         except OarsmanError as error:
             ui.notify(self.say.of(error.message), type="negative")
-            return await self.context.ask(draft.template, self.service, _FIRST)
+            return await self.context.ask(draft.template, self.service, _FIRST, self.context.home)
 
     async def _environments(self) -> Sequence[str]:
         try:
@@ -83,8 +87,11 @@ class CreatePage(Page):
     async def _offer_draft(self) -> None:
         """What somebody left unfinished in this browser is not lost."""
         client = ui.context.client
-        await client.connected(timeout=30)
-        kept = await client.run_javascript(f"localStorage.getItem('{_DRAFT}')", timeout=30)
+        try:
+            await client.connected(timeout=_ANSWERS_WITHIN)
+            kept = await client.run_javascript(f"localStorage.getItem('{_DRAFT}')", timeout=_ANSWERS_WITHIN)
+        except TimeoutError:  # somebody who has gone on to another page meanwhile
+            return
         if kept and kept != self.draft.text:
             with self.firm, ui.row().classes("oarsman-card items-center w-full") as offer:
                 ui.label(self.say("There is a draft that was not submitted."))
@@ -162,11 +169,11 @@ class CreatePage(Page):
     def _advanced(self) -> None:
         self._questions(controls.ENDING, N_("End"))
         self._questions(controls.SCHEDULING, N_("Scheduling"))
-        self._questions(controls.SURROUNDINGS, N_("Surroundings"))
+        self._questions(controls.SURROUNDINGS, N_("Variables, volumes and labels"))
 
     def _review(self) -> None:
         self.review = ui.column().classes("w-full items-stretch")
-        replace = ui.checkbox(self.say("Take the place of an ended job of the same name"))
+        replace = ui.checkbox(self.say("Replace an ended job of the same name"))
         replace.bind_value_to(self, "replace").on_value_change(self._look_soon)
 
     def _form_changed(self, field: str, value: Any) -> str | None:
@@ -217,13 +224,14 @@ class CreatePage(Page):
         self.free.set_text(self.outlook.free)
         mistaken = [control for control in self.controls.values() if control.mistaken]
         self.submit.set_enabled(not found.problems and not mistaken)
-        for control in self.controls.values():
-            control.complain(None)
-        for problem in found.problems:
-            if field := self._field(problem):
-                self.controls[field].complain(self.say.of(problem.message))
-        fields = [*map(self._field, found.problems), *(control.question.field for control in mistaken)]
-        wrong = {self.step_of[field] for field in fields if field}
+        complaints = {field: self.say.of(one.message) for one in found.problems if (field := self._field(one))}
+        if found.fit is not None and not found.fit.ever:
+            complaints |= dict.fromkeys(controls.too_large(found.fit, self.draft.values), self.say.of(found.fit.reason))
+        warned = {field: self.say.of(one) for one in found.warnings if (field := controls.warned(one)) in self.controls}
+        for field, control in self.controls.items():
+            control.complain(complaints.get(field))
+            control.warn(warned.get(field))
+        wrong = {self.step_of[field] for field in (*complaints, *(control.question.field for control in mistaken))}
         for name, step in self.step.items():
             if step.props.get("error", False) != (name in wrong):
                 step.props["error"] = name in wrong
@@ -233,7 +241,7 @@ class CreatePage(Page):
         with self.review:
             if mistaken:
                 labels = ", ".join(self.say(control.question.label) for control in mistaken)
-                ui.label(self.say("Mend first what is marked: {fields}", fields=labels)).classes("is-bad")
+                ui.label(self.say("Correct these fields first: {fields}", fields=labels)).classes("is-bad")
                 for control in mistaken:
                     outlook.jump(self.say(control.question.label), partial(self._show_field, control.question.field))
             self.outlook.problems(found)

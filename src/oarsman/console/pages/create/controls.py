@@ -6,7 +6,7 @@ Each control knows how a value looks to a reader, and what a reader's text means
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +16,9 @@ from nicegui.elements.mixins.value_element import ValueElement
 
 from oarsman.console.parts.fields import NumberField, TextArea, TextField
 from oarsman.console.parts.words import Words
+from oarsman.service.models import FitView
 from oarsman.text.catalogue import N_
+from oarsman.text.sentence import Text
 
 Kind = Literal["text", "long", "number", "amount", "choice", "words", "pairs", "volumes", "switch"]
 KUBE, LOCAL, SSH, HOSTS = ("kube",), ("local",), ("ssh",), ("local", "ssh")
@@ -43,7 +45,7 @@ BASICS = (
     Question("description", N_("Description"), wide=True),
     Question("namespace", N_("Namespace")),
     Question("api_version", N_("Written as"), "choice", choices=_VERSIONS),
-    Question("priority", N_("Priority"), "number", N_("a higher one is let in first"), least=-1_000_000_000),
+    Question("priority", N_("Priority"), "number", N_("jobs with a higher priority start first"), least=-1_000_000_000),
     Question("queue", N_("Queue"), note=N_("of the cluster's scheduler"), only_on=KUBE),
 )
 RUN = (
@@ -51,7 +53,7 @@ RUN = (
     Question("environment", N_("Environment"), "choice", N_("a named set of packages")),
     Question("mpi", N_("MPI"), "choice", choices=_IMPLEMENTATIONS),
     Question("command", N_("Launch command"), "words", N_("as in a shell; mpirun starts the ranks"), wide=True),
-    Question("args", N_("Arguments"), "words", N_("added behind the command"), wide=True),
+    Question("args", N_("Arguments"), "words", N_("added after the command"), wide=True),
     Question("working_dir", N_("Working folder")),
     Question(
         "install",
@@ -135,6 +137,28 @@ PLACES = {
 }
 
 
+# Where what is only warned of is shown: the texts of engines that are about one field.
+_WARNED = {
+    "image {image} is not pulled: the programs of this machine run": "image",
+    "{ranks} ranks share {cpus} CPUs": "slots",
+    "no MPI was found on this machine; `oarsman doctor` says what to install": "mpi",
+    "the command does not start MPI, so it runs once, on the launcher; the workers are used only if the program "
+    "starts mpirun itself. To run it in every rank, write mpirun before it": "command",
+}
+
+
+def warned(warning: str) -> str:
+    """The field that it is about; nothing where it is about none."""
+    return _WARNED.get(warning.template, "") if isinstance(warning, Text) else ""
+
+
+def too_large(fit: FitView, values: Mapping[str, Any]) -> Iterator[str]:
+    """The fields that ask for more than there is."""
+    for field, amount in (("worker_cpu", "cpus"), ("worker_memory", "memory_bytes"), ("worker_gpu", "gpus")):
+        if getattr(fit.wanted, amount) > getattr(fit.total, amount):
+            yield field if values.get(field) else "workers"
+
+
 Changed = Callable[[str, Any], str | None]  # field and value; what is wrong with it, and then nothing was changed
 
 
@@ -153,6 +177,8 @@ class Control:
         self.question = question
         self._changed = changed
         self._mistook = mistook
+        self._note = say(question.note) if question.note else ""
+        self._warning: str | None = None
         self._value: Any = None
         self.mistaken = False  # what is typed cannot be said in the text, which therefore still says something else
         self.element = self._make(say, choices)
@@ -191,6 +217,15 @@ class Control:
         if not self.mistaken:
             self._complain(message)
 
+    def warn(self, message: str | None) -> None:
+        """In the place of the note; it keeps nobody from going on."""
+        if message == self._warning:
+            return
+        self._warning = message
+        self.element.classes(**{"add" if message else "remove": "is-warned"})
+        self.element.props["hint"] = message or self._note
+        self.element.props["hide-bottom-space"] = not (message or self._note)
+
     def _complain(self, message: str | None) -> None:
         if isinstance(self.element, ValidationElement):
             self.element.error = message
@@ -224,7 +259,7 @@ class Control:
 
     def _make(self, say: Words, choices: dict[str, str] | None) -> ValueElement[Any]:
         question = self.question
-        label, note = say(question.label), say(question.note) if question.note else ""
+        label, note = say(question.label), self._note
         if question.kind == "switch":
             return ui.switch(label)
         if question.kind == "choice":

@@ -65,16 +65,20 @@ _OFFERED = 200  # earlier jobs, the newest
 LARGEST = 1 << 18  # letters of a manifest, as the service takes it
 
 
-async def template(service: JobService, name: str) -> str:
+async def template(service: JobService, name: str, home: str) -> str:
+    """Under a name that no job in `home` has."""
     found = next((one for one in await service.templates() if one.name == name), None)
     if found is None:
         raise NotFoundError(Text("there is no template '{name}'", name=name))
-    return found.manifest
+    key = f"{home}/{form.values(form.document(found.manifest))['name']}"
+    if await service.taken(key) is None:
+        return found.manifest
+    return form.with_value(found.manifest, "name", await free_name(service, key))
 
 
-async def like(service: JobService, key: str, name: str | None = None) -> str:
-    """The manifest of an earlier job, under that name or one that is free."""
-    document = for_another_run(documents((await service.job(key)).manifest, key)[0])
+async def like(service: JobService, key: str, name: str | None = None, run: int | None = None) -> str:
+    """The manifest of an earlier job, or of a run of it, under that name or one that is free."""
+    document = for_another_run(documents((await service.job(key, run=run)).manifest, key)[0])
     metadata = document["metadata"]
     metadata["name"] = name or await free_name(service, key)
     return to_yaml([document])
@@ -94,6 +98,10 @@ async def show(context: PageContext, begin_with: Callable[[str], None]) -> None:
     templates = {one.name: one for one in await context.ask(service.templates)}
     jobs = await context.ask(service.jobs, JobQuery(limit=_OFFERED))
 
+    async def from_template(name: str | None) -> None:
+        if name in templates:
+            begin_with(await context.ask(template, service, name, context.home))
+
     async def from_job(key: str | None) -> None:
         if key:
             try:
@@ -112,7 +120,7 @@ async def show(context: PageContext, begin_with: Callable[[str], None]) -> None:
         ui.select(
             {name: say(one.title) for name, one in templates.items()},
             label=say("Template"),
-            on_change=lambda event: begin_with(templates[event.value].manifest) if event.value in templates else None,
+            on_change=lambda event: from_template(event.value),
         ).props("outlined dense options-dense").classes("w-64")
         ui.select(
             [one.key for one in jobs.items],

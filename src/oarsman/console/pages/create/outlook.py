@@ -83,17 +83,17 @@ class Outlook:
         if slots is None or ranks is None or not workers or workers * each != slots:
             return say.of(found.arithmetic)
         start = say(
-            "{workers} workers × {each} slots = {slots} slots; {replicas} replicas with the launcher; -np {ranks}: ",
-            workers=workers,
-            each=each,
-            slots=slots,
+            "{workers} × {each} = {slots}; {replicas} replicas with the launcher; -np {ranks}: ",
+            workers=say.of(units.workers(workers)),
+            each=say.of(units.slots(each)),
+            slots=say.of(units.slots(slots)),
             replicas=found.total_replicas,
             ranks=ranks,
         )
         if ranks == slots:
             return start + say("every slot is used")
         if ranks < slots:
-            return start + say("{count} slots stay free", count=slots - ranks)
+            return start + say("{slots} free", slots=say.of(units.slots(slots - ranks)))
         return start + say("{count} more than there are slots", count=ranks - slots)
 
     def review(self, found: PreviewView) -> None:

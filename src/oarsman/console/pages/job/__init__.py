@@ -14,7 +14,7 @@ from oarsman.console.pages.job.head import Head, launch
 from oarsman.console.pages.job.ranks import RanksTab
 from oarsman.console.pages.job.runs import RunsTab, address
 from oarsman.console.pages.job.tabs import Events, Log, Manifest, MetricsTab, Tab, Usage
-from oarsman.console.pages.page import Page, key_of
+from oarsman.console.pages.page import Page, key_of, run_asked_for
 from oarsman.console.parts import words
 from oarsman.console.parts.charts import timeline
 from oarsman.console.parts.widgets import STATES, Part, Ticking, badge, facts, heading, moment, note, page_head, said
@@ -61,7 +61,7 @@ class SummaryTab(Tab):
         yield self.say("Ranks"), str(job.ranks) if job.ranks is not None else ""
         yield self.say("Resources"), words.resources(self.say, job)
         yield self.say("Priority"), str(job.priority) if job.priority else ""
-        yield self.say("Place in the queue"), str(job.queue_position or "")
+        yield self.say("Number in the queue"), str(job.queue_position or "")
         yield self.say("Created"), job.created
         yield self.say("Folder"), self.job.folder or ""
         yield self.say("Limits"), self.say.of(self.job.limits)
@@ -86,8 +86,7 @@ class JobPage(Page):
 
     async def show(self, request: Request) -> None:
         self.key = key_of(request)
-        run = request.query_params.get("run", "")
-        self.run = int(run) if run.isdecimal() and len(run) < 10 else None  # None: the newest
+        self.run = run_asked_for(request.query_params)
         try:
             self.job = await self.context.ask(self.service.job, self.key, run=self.run)
         except (NotFoundError, ForbiddenError) as error:
@@ -109,7 +108,7 @@ class JobPage(Page):
             Manifest(*about),
         )
         self.tabs: dict[str, Tab] = {tab.name: tab for tab in tabs}
-        self.firm = ui.element("div")
+        self.firm = ui.element("div").classes("oarsman-nothing")
         self.actions = Actions(self.context, self.key, self.firm, self.refresh)
         self.head = Head(self.context, self.job, self.actions, self.run)
         Ticking(self.say)

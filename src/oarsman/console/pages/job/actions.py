@@ -68,6 +68,11 @@ class Actions(PagePart):
         self.button(say("Clone"), "content_copy", self._clone)
         self.button(say("Delete"), "delete", self._delete, "color=negative")
 
+    def of_earlier(self, run: int) -> None:
+        """What was asked then, in the form."""
+        clone = ui.button(self.say("Clone"), icon="content_copy").props("outline dense no-caps")
+        clone.props["href"] = f"/create?{urlencode({'from': self.key, 'run': run}, safe='/')}"
+
     async def _do(self, what: str, act: Callable[[str], Any], detail: str = "") -> bool:
         self.busy = True
         try:

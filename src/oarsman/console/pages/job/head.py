@@ -35,7 +35,7 @@ class Head(PagePart):
     being replaced is lost."""
 
     def __init__(self, context: PageContext, job: JobView, actions: Actions, run: int | None) -> None:
-        """`run`: an earlier one; nothing is done to that. None: the newest."""
+        """`run`: an earlier one; that can be cloned. None: the newest."""
         super().__init__(context)
         self._actions = actions
         self.job, self.run = job, run
@@ -54,7 +54,8 @@ class Head(PagePart):
             draw_run = partial(which, self.say, one.key, chosen=run is not None)
             self._number = Part(ui.row().classes("items-center"), draw_run)
             ui.space()
-            self._buttons = Part(ui.row().classes("items-center oarsman-actions"), lambda _: actions.buttons())
+            buttons = actions.buttons if run is None else partial(actions.of_earlier, run)
+            self._buttons = Part(ui.row().classes("items-center oarsman-actions"), lambda _: buttons())
         self._about = Part(ui.row().classes("oarsman-about"), lambda found: self._draw_about(*found))
         self._outcome = Part(ui.column().classes("w-full items-stretch"), lambda _: self._draw_outcome())
 
@@ -63,8 +64,8 @@ class Head(PagePart):
         one = job.summary
         self._state.show((one.state, one.started, one.ended))
         self._number.show(one.run)
-        if self.context.may_change and self.run is None:
-            self._buttons.show(self._actions.offered())
+        if self.context.may_change:
+            self._buttons.show(self._actions.offered() if self.run is None else self.run)
         self._about.show((tuple(self._facts()), self._reached()))
         self._outcome.show((one.state, one.message, one.retry_at, job.cause))
 
@@ -172,7 +173,7 @@ class Head(PagePart):
         place = self.job.summary.queue_position
         with ui.row().classes("items-baseline oarsman-note"):
             if place:
-                ui.label(self.say("Place {number} in the queue", number=place))
+                ui.label(self.say("Number {number} in the queue", number=place))
             ui.link(self.say("Hosts and queue"), "/hosts")
 
 

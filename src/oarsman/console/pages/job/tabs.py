@@ -151,10 +151,11 @@ class Log(Tab):
         with ui.row().classes("items-center w-full q-gutter-sm"):
             self._which()
             ui.space()
-            ui.checkbox(self.say("Times"), on_change=lambda e: self.view.look(stamps=e.value))
-            ui.checkbox(self.say("Wrap"), value=True, on_change=lambda e: self.view.look(wrap=e.value))
-            with ui.element("a").classes("oarsman-link").props("download") as self.link:
-                ui.label(self.say("Download"))
+            with ui.row().classes("items-center"):  # if there is no room for one of them, all go below
+                ui.checkbox(self.say("Times"), on_change=lambda e: self.view.look(stamps=e.value))
+                ui.checkbox(self.say("Wrap"), value=True, on_change=lambda e: self.view.look(wrap=e.value))
+                with ui.element("a").classes("oarsman-link").props("download") as self.link:
+                    ui.label(self.say("Download"))
         self.view = LogView(self.say, self.key, self._reading, asked.get("at", "")).classes("w-full")
         self.view.find(self.search, only=self.only)
         self.view.only(**self.wanted)
@@ -219,7 +220,7 @@ class Log(Tab):
         self.rank.set_value(rank)
 
     async def refresh(self) -> None:
-        self.view.reads(self._reading)
+        self.view.reads(self._reading, ended=self.ended)
         self.attempt.set_visibility(len(self.job.attempts) > 1)
         attempts = {0: self.say("Newest")}
         for one in self.job.attempts:
@@ -294,14 +295,19 @@ class Usage(Tab):
         self.ready = False
         self.uid = self.job.summary.uid
         self.newest: dict[str, datetime] = {}
-        self.charts = Charts(self.say, self.say("Nothing was measured yet."), self._begin)
+        self.charts = Charts(self.say, self._nothing, self._begin)
         self.charts.classes("w-full")
+
+    @property
+    def _nothing(self) -> str:
+        return self.say("Nothing was measured.") if self.ended else self.say("Nothing was measured yet.")
 
     async def _begin(self) -> None:
         self.ready, self.newest = True, {}
         await self.refresh()
 
     async def refresh(self) -> None:
+        self.charts.say_if_empty(self._nothing)
         if not self.ready:
             return
         if self.uid != self.job.summary.uid:  # it runs again, under its own name

@@ -23,14 +23,15 @@ from oarsman.engines.hosts.core.host import HostNetwork, Hosts, RunningHost, ser
 from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
 from oarsman.engines.hosts.core.journal import Fact, Journal
 from oarsman.engines.hosts.core.launcher import Launcher, Rank, Ranks
-from oarsman.engines.hosts.core.messages import FirstOutput, RankEnded, RankStarted, WorldStarted
+from oarsman.engines.hosts.core.messages import FirstOutput, RankEnded, RankRaised, RankStarted, WorldStarted
 from oarsman.text.sentence import Text
 
 CONTROL = "k"  # name of the control socket in the run folder
 ORDERS = "o"  # the folder there of the one that takes orders, where the job may give none: it does not see it
 _PULSE = 1.0
 _GATHERED = 0.1  # seconds
-_OF_CROWDS = (RankStarted, journal.RankEnd, journal.RankLines)
+_OF_CROWDS = (RankStarted, journal.RankEnd, journal.RankLines, journal.RankException)
+_LONGEST_EXCEPTION, _MOST_EXCEPTIONS = 300, 20  # letters of one that is told, and how many of one rank
 # Of a job that is confined:
 _SAYS_WITHIN = 2.0  # seconds in which one of its processes has to say all of a message
 _LOOKS_AGAIN = 0.01  # seconds until the rest is looked for
@@ -172,6 +173,9 @@ class JobAgent:
                 self._give_logs(caller)
             case FirstOutput():
                 self._saw_output(message.attempt)
+            case RankRaised(line):
+                if caller in self.ranks:
+                    self._raised(self.ranks[caller], line)
             case RankEnded(code):
                 if caller in self.ranks:
                     self.ranks[caller].told = code
@@ -326,6 +330,9 @@ class JobAgent:
                 self._silent(host)
             self.network.ping(host)
         if self.launcher is not None and self.launcher.exit is None:  # one that ended by itself has its own word
+            for world, number, line in self.launcher.exceptions(now):
+                if (rank := self.ranks.newest(world, number)) is not None:
+                    self._raised(rank, line)
             if self.launcher.is_late(now):
                 self._stop_launcher()
             if self.launcher.must_be_killed(now):
@@ -513,6 +520,11 @@ class JobAgent:
                 self.launcher.all_ranks_ended(self.ranks.world_ended(rank))
         memory = end.signal == signal.SIGKILL and self.hosts.memory_killed(rank.facts.host)
         self._note(journal.RankEnd(*rank.key, end.exit, end.signal, memory, end.lines, end.reason, end.at))
+
+    def _raised(self, rank: Rank, line: str) -> None:
+        rank.exceptions += 1
+        if rank.exceptions <= _MOST_EXCEPTIONS:
+            self._note(journal.RankException(*rank.key, line[:_LONGEST_EXCEPTION]))
 
     def _last_lines(self, rank: Rank) -> list[str]:
         base = f"{self._logs(rank.facts.attempt)}/rank-{rank.facts.rank}"

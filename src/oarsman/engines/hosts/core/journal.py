@@ -98,6 +98,15 @@ class RankLines(NamedTuple):
     lines: Sequence[str]
 
 
+class RankException(NamedTuple):
+    """The exception of a rank that runs, and whose traceback is the last it wrote; empty: it wrote more."""
+
+    attempt: int
+    world: str
+    rank: int
+    line: str
+
+
 class Published(NamedTuple):
     hosts: Sequence[str]
 
@@ -112,7 +121,7 @@ class LogTrouble(NamedTuple):
 
 HostFact = HostMade | HostUp | HostTrouble | HostEnding | HostDown | HostGone
 LauncherFact = LauncherStarted | LauncherEnded | LauncherGone
-RankFact = WorldStarted | RankStarted | RankEnd | RankLines
+RankFact = WorldStarted | RankStarted | RankEnd | RankLines | RankException
 Fact = AgentStarted | AgentEnded | HostFact | LauncherFact | RankFact | Published | OutputBegan | LogTrouble
 _FACTS = Codec[Fact](
     {
@@ -132,6 +141,7 @@ _FACTS = Codec[Fact](
         "rank-start": RankStarted,
         "rank-end": RankEnd,
         "rank-lines": RankLines,
+        "rank-exception": RankException,
         "published": Published,
         "first-output": OutputBegan,
         "log-trouble": LogTrouble,

@@ -175,6 +175,8 @@ class Seen:
                 )
             case journal.RankLines() if (ranks := self._ranks_beside(fact)) is not None:
                 ranks[fact.rank] = replace(ranks[fact.rank], last_lines=tuple(fact.lines))
+            case journal.RankException() if (ranks := self._ranks_beside(fact)) is not None:
+                ranks[fact.rank] = replace(ranks[fact.rank], raised=fact.line)
             case journal.Published():
                 self.published = tuple(fact.hosts)
             case journal.OutputBegan():
@@ -199,7 +201,9 @@ class Seen:
             world.hosts = tuple(dict.fromkeys((*world.hosts, *(self.published or ()))))
         return self.worlds[key]
 
-    def _ranks_beside(self, fact: journal.RankEnd | journal.RankLines) -> dict[int, RankReport] | None:
+    def _ranks_beside(
+        self, fact: journal.RankEnd | journal.RankLines | journal.RankException
+    ) -> dict[int, RankReport] | None:
         """The ranks of its world, if it is known as one of them."""
         world = self.worlds.get((fact.attempt, fact.world))
         return world.ranks if world is not None and fact.rank in world.ranks else None

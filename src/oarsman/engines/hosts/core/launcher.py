@@ -11,7 +11,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from oarsman.engines.hosts.core import log_lines, messages
@@ -24,6 +24,7 @@ _READ_SIZE = 1 << 16
 _NOTICE_SECONDS = 5.0  # how long it may take to notice that a rank has failed
 _IDLE_SECONDS = 15.0  # how long mpirun may take to end after the last of its ranks
 _DRAIN_SECONDS = 2.0  # how long output may still trickle in after the launcher ended
+_SILENT_SECONDS = 5.0  # after which it is looked at what a rank elsewhere wrote last
 _QUIET_SECONDS = 10.0  # how long a host may say nothing of the output that it has yet to hand on
 
 HostOf = Callable[[int], str]  # where a rank runs
@@ -50,6 +51,7 @@ class Launcher:
     inputs: dict[str, int] = field(default_factory=dict)  # by world, for its rank 0
     feed: int | None = None  # likewise, of a launcher elsewhere
     feeding: socket.socket | None = None  # the command that does it
+    looked_at: float = 0.0  # for exceptions
 
     @classmethod
     def start(
@@ -140,6 +142,15 @@ class Launcher:
         if self.relayed is not None:
             self.relayed.feed(said.world, said.rank, said.stream, binascii.a2b_base64(said.data))
 
+    def exceptions(self, now: float) -> Iterator[tuple[str, int, str]]:
+        """Of ranks elsewhere, now and then: what each wrote last is here."""
+        if now < self.looked_at + _SILENT_SECONDS:
+            return
+        self.looked_at = now
+        tagged = (found for found in self.streams.values() if isinstance(found, TaggedRecorder))
+        for logs in (*tagged, *([self.relayed] if self.relayed is not None else ())):
+            yield from logs.exceptions()
+
     def close(self) -> None:
         """No more will come."""
         for fd in (*self.inputs.values(), *([] if self.feed is None else [self.feed])):
@@ -198,6 +209,7 @@ class Rank:
     facts: RankStarted
     ended: bool = False
     failed: bool = False
+    exceptions: int = 0  # that were told of while it ran
     told: int | None = None  # the code of its end, unless that was told by its silence alone
 
     @property
@@ -225,6 +237,11 @@ class Ranks(dict[socket.socket, Rank]):
         rank.ended, rank.failed = True, code != 0
         return rank
 
+    def newest(self, world: str, number: int) -> Rank | None:
+        """That has not ended; without a world, of whichever was launched last."""
+        found = (rank for rank in self.values() if rank.facts.rank == number and world in ("", rank.facts.world))
+        return next((rank for rank in reversed(list(found)) if not rank.ended), None)
+
     def world_ended(self, last: Rank) -> bool:
         world = [rank for rank in self.values() if rank.facts.world == last.facts.world]
         return len(world) == last.facts.size and all(rank.ended for rank in world)
@@ -250,6 +267,17 @@ class RankLogs:
                 self._folder, rank=str(rank), host=self._host_of(rank), stream=stream, merge=True, beside=beside
             )
         recorder.feed(data)
+
+    def exceptions(self) -> Iterator[tuple[str, int, str]]:
+        """World, rank and exception of each that has told of one and written nothing since this was asked last; without
+        one, if it goes on after all."""
+        busy = {(world, rank) for (world, rank, _), recorder in self._recorders.items() if recorder.fed}
+        for (world, rank, _), recorder in self._recorders.items():
+            line = "" if (world, rank) in busy else recorder.exception()
+            recorder.fed = False
+            if line != recorder.raised:
+                recorder.raised = line
+                yield world, rank, line
 
     def finish(self) -> None:
         for recorder in reversed(self._recorders.values()):
@@ -293,6 +321,9 @@ class TaggedRecorder:
             self._record(spoken)
         self._ranks.finish()
         self._own.finish()
+
+    def exceptions(self) -> Iterator[tuple[str, int, str]]:
+        return self._ranks.exceptions()
 
     def last_lines(self, count: int) -> list[str]:
         """The launcher's own."""

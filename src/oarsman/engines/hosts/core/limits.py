@@ -92,9 +92,9 @@ def told(wanted: Limits, given: Limits) -> str:
     for name, amount in given.soft.items():
         if not amount == wanted.soft[name] == own.soft[name] == _USUAL.get(name, amount):
             parts.append(_told(name, _amount(name, amount), _amount(name, wanted.soft[name])))
-    if not given.nice == wanted.nice == own.nice == 0:
+    if not given.nice == wanted.nice == 0:
         parts.append(_told(Text("niceness"), str(given.nice), str(wanted.nice)))
-    if not list(given.cpus) == list(wanted.cpus) == list(own.cpus) == list(all_cpus()):
+    if not list(given.cpus) == list(wanted.cpus) == list(all_cpus()):
         parts.append(_told(Text("CPUs"), _ranges(given.cpus), _ranges(wanted.cpus)))
     return listed(parts)
 

@@ -80,8 +80,11 @@ class Recorder:
         self._by_launcher = rank == "-" and stream == "err"
         self._partial = b""
         self._tail = b""
+        self.fed = False  # since somebody set it to False
+        self.raised = ""  # the exception that was told of it last
 
     def feed(self, chunk: bytes) -> None:
+        self.fed = True
         write_all(self._raw, chunk)
         self._tail = (self._tail + chunk[-8192:])[-8192:]  # however small the pieces that it comes in
         if self._merged < 0:
@@ -105,6 +108,13 @@ class Recorder:
     def last_lines(self, count: int = 20) -> list[str]:
         return _last_lines(self._tail, count)
 
+    def exception(self) -> str:
+        """The last line of a Python traceback, if that is the last it wrote."""
+        _, begun, traceback = self._tail.rpartition(b"Traceback (most recent call last):")
+        *frames, last = traceback.replace(b"\r", b"").rstrip().split(b"\n")
+        whole = begun and frames and all(line[:1] in (b" ", b"") for line in frames) and last[:1] not in (b" ", b"")
+        return last.decode(errors="replace") if whole else ""
+
     def _merge(self, lines: bytes) -> None:
         head = stamp(time.time()).encode() + self._label
         if b"\r" in lines:
@@ -123,7 +133,7 @@ def tail(path: str) -> list[str]:
     """The last lines of a stream whose writer is gone."""
     try:
         with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 8192))
             return _last_lines(file.read())
     except OSError:
         return []
@@ -131,4 +141,9 @@ def tail(path: str) -> list[str]:
 
 def _last_lines(data: bytes, count: int = 20) -> list[str]:
     text = data.decode(errors="replace").replace("\r\n", "\n").replace("\0", "")
-    return [line for line in text.split("\n") if line.strip()][-count:]
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) <= count or not any("0x" in line for line in lines):
+        return lines[-count:]
+    from oarsman.status.stacks import shortened  # for those who crash
+
+    return list(shortened(lines, count))

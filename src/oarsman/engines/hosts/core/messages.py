@@ -206,6 +206,12 @@ class FirstOutput(NamedTuple):
     attempt: int
 
 
+class RankRaised(NamedTuple):
+    """It wrote the traceback of an exception, then nothing for a while, and runs; empty: it wrote more."""
+
+    raised: str
+
+
 class RankEnded(NamedTuple):
     exit: int
     signal: int | None = None
@@ -232,7 +238,7 @@ class TakeLogs(NamedTuple):
     logs: bool = True
 
 
-RankMessage = TakeLogs | WorldStarted | RankStarted | FirstOutput | RankEnded | GiveInput | TakeInput
+RankMessage = TakeLogs | WorldStarted | RankStarted | FirstOutput | RankRaised | RankEnded | GiveInput | TakeInput
 
 
 # -- supervisor to job agent --------------------------------------------------------------------------------------
@@ -274,6 +280,7 @@ _RANK_KINDS: Mapping[str, type[RankMessage]] = {
     "words": WorldStarted,
     "rank": RankStarted,
     "output": FirstOutput,
+    "raised": RankRaised,
     "exit": RankEnded,
     "give-input": GiveInput,
     "take-input": TakeInput,

@@ -299,7 +299,8 @@ def _become(
             os._exit(126)
         os.execvpe(argv[0], list(argv), dict(environment))
     except OSError as error:
-        os.write(2, f"oarsman: {argv[0]}: {error.strerror}\n".encode())
+        where = f" in {os.getcwd()}" if "/" in argv[0] and not os.path.isabs(argv[0]) else ""
+        os.write(2, f"oarsman: {argv[0]}: {error.strerror}{where}\n".encode())
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
     except BaseException as error:
         os.write(2, f"oarsman: cannot start {argv[0]}: {error!r}\n".encode())

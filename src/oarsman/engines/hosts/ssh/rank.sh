@@ -38,7 +38,11 @@ elif [ -e "$1" ]; then # in words that are the same on every host, and not about
     echo "$1: Permission denied" >&3
     code=126
 else
-    echo "$1: command not found" >&3
+    case $1 in
+    /*) echo "$1: command not found" >&3 ;;
+    */*) echo "$1: command not found in $PWD" >&3 ;;
+    *) echo "$1: command not found" >&3 ;;
+    esac
     code=127
 fi
 say "done $label $RANK $code"

@@ -21,4 +21,5 @@ from oarsman.engines.kube.client.informer import Informer
 from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.list_watch import ListWatch, Pauses
 from oarsman.engines.kube.client.resources import Resource
+from oarsman.engines.kube.client.transport import on_behalf_of
 from oarsman.errors import AccessError

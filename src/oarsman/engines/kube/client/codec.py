@@ -15,15 +15,35 @@ from typing_extensions import TypeVar
 from oarsman.engines.kube.client.errors import Refusal, Unavailable, Unreadable, from_refusal
 from oarsman.text.sentence import Text, plain
 
+_SHARED: dict[str, str] = {}
+_MOST_SHARED = 20_000
+_SHORT = 64
+_ALL_THERE = "k8s.io/initial-events-end"
 
-class Owner(msgspec.Struct, frozen=True, rename="camel"):
+
+def shared(text: str) -> str:
+    """What many objects say alike is kept once. Those of a job come together, so it may be forgotten now and then."""
+    if len(_SHARED) >= _MOST_SHARED:
+        _SHARED.clear()
+    return _SHARED.setdefault(text, text)
+
+
+def _if_short(text: str) -> str:
+    return shared(text) if len(text) <= _SHORT else text
+
+
+class Owner(msgspec.Struct, frozen=True, rename="camel", gc=False):
     kind: str
     name: str
     uid: str
     controller: bool | None = None
 
+    def __post_init__(self) -> None:
+        for field in ("kind", "name", "uid"):
+            msgspec.structs.force_setattr(self, field, shared(getattr(self, field)))
 
-class Meta(msgspec.Struct, frozen=True, rename="camel"):
+
+class Meta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -33,7 +53,13 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
     deletion_timestamp: datetime | None = None
     labels: dict[str, str] = {}  # an empty one is made anew for each object by msgspec
     annotations: dict[str, str] = {}
-    owner_references: list[Owner] = []
+    owner_references: tuple[Owner, ...] = ()
+
+    def __post_init__(self) -> None:
+        keep = msgspec.structs.force_setattr
+        keep(self, "namespace", shared(self.namespace))
+        keep(self, "labels", {shared(name): shared(value) for name, value in self.labels.items()})
+        keep(self, "annotations", {shared(name): _if_short(value) for name, value in self.annotations.items()})
 
     @property
     def controller(self) -> Owner | None:
@@ -83,11 +109,15 @@ class Listed(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class WatchChange(Generic[T]):
-    """What a watch tells. A bookmark has no object, only the version up to which everything was told."""
+    """What a watch tells. A bookmark has no object, only the version up to which everything was told.
+
+    `all_there`: a watch that begins with what is there has told all of it.
+    """
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
     object: T | None
     version: str = ""
+    all_there: bool = False
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -152,7 +182,9 @@ def decode_change(trying: str, line: bytes, view: type[T]) -> WatchChange[T] | N
             item = _readable(trying, event.object, view)
             return None if item is None else WatchChange(event.type, item)
         case "BOOKMARK":
-            return WatchChange("BOOKMARK", None, decode(trying, event.object, PartialObject).metadata.resource_version)
+            meta = decode(trying, event.object, PartialObject).metadata
+            all_there = meta.annotations.get(_ALL_THERE) == "true"
+            return WatchChange("BOOKMARK", None, meta.resource_version, all_there)
         case "ERROR":
             raise from_refusal(trying, 0, decode(trying, event.object, Refusal))
     return None

@@ -16,6 +16,7 @@ ClusterError
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -23,6 +24,9 @@ import msgspec
 
 from oarsman.errors import ClusterError
 from oarsman.text.sentence import Text
+
+_UNREADABLE = "cannot be handled as a"
+_ADMISSION = re.compile(r"admission webhook|denied (the )?request|is forbidden")
 
 
 class StatusCause(msgspec.Struct, frozen=True):
@@ -92,6 +96,13 @@ class Forbidden(ApiError):
 
 class Invalid(ApiError):
     exit_code = 2
+
+    @property
+    def final(self) -> bool:
+        """Whether the server itself found the object wrong. Webhooks, policies and proxies may change their minds."""
+        if self.status == 400:
+            return _UNREADABLE in self.message
+        return _ADMISSION.search(self.message) is None
 
 
 class TooManyRequests(ApiError):

@@ -37,6 +37,7 @@ class Informer(Generic[T]):
         index: Callable[[T], str | None] | None = None,
         changed: Changed[T] | None = None,
         pauses: Pauses = _PAUSES,
+        stream: bool = False,
         **which: Unpack[Selection],
     ) -> None:
         self._plural, self._index, self._changed = resource.plural, index, changed
@@ -45,7 +46,9 @@ class Informer(Generic[T]):
         self.synced = asyncio.Event()
         scopes = tuple(dict.fromkeys(namespaces)) if resource.namespaced else ()
         self._sources: dict[str | None, ListWatch[T]] = {
-            scope: ListWatch(kube, resource, scope, patience=self._endless, pauses=pauses, view=view, **which)
+            scope: ListWatch(
+                kube, resource, scope, patience=self._endless, pauses=pauses, view=view, stream=stream, **which
+            )
             for scope in scopes or (None,)
         }
 
@@ -70,8 +73,16 @@ class Informer(Generic[T]):
     def all(self) -> Collection[T]:
         return tuple(self._items.values())
 
-    def put(self, item: T, *, even_if_older: bool = False) -> None:
-        """Records what the server told, or one's own write at once, unless something newer is known already."""
+    def put(self, item: T, *, tell: bool = True) -> None:
+        """Records one's own write at once, unless it is old news: of an object that was deleted since, say."""
+        meta = item.metadata
+        source = self._sources.get(None) or self._sources.get(meta.namespace)
+        gone = (meta.namespace, meta.name) not in self._items and source and source.knows(meta.resource_version)
+        if not gone:
+            self._take_in(item, tell=tell)
+
+    def _take_in(self, item: T, *, even_if_older: bool = False, tell: bool = True) -> None:
+        """Unless something newer is known already."""
         meta = item.metadata
         key = meta.namespace, meta.name
         old = self._items.get(key)
@@ -90,7 +101,8 @@ class Informer(Generic[T]):
         value = self._index(item) if self._index else None
         if value is not None:
             self._indexed.setdefault(value, {})[key] = item
-        self._tell(old, item)
+        if tell:
+            self._tell(old, item)
 
     def drop(self, namespace: str, name: str, uid: str) -> None:
         """Records a deletion, one's own at once, unless another object has the name now."""
@@ -128,7 +140,7 @@ class Informer(Generic[T]):
                         seen.clear()
                     for count, item in enumerate(told.items, 1):
                         seen.add((item.metadata.namespace, item.metadata.name))
-                        self.put(item, even_if_older=told.restored)
+                        self._take_in(item, even_if_older=told.restored)
                         if count % _AT_ONCE == 0:
                             await asyncio.sleep(0)
                     if told.last:
@@ -141,7 +153,7 @@ class Informer(Generic[T]):
                     if told.type == "DELETED":
                         self.drop(meta.namespace, meta.name, meta.uid)
                     else:
-                        self.put(told.object)
+                        self._take_in(told.object)
 
     def _drop_unseen(self, scope: str | None, seen: set[Key], page: Listed[T]) -> None:
         for key, item in tuple(self._items.items()):

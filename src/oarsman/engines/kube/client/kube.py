@@ -20,6 +20,7 @@ from oarsman.engines.kube.client.transport import Request, Transport
 _WATCH_SECONDS: Final = (300, 600)  # after which the server ends a watch; spread, so that not all end at once
 _DEAD_AFTER: Final = 30  # seconds past that end
 _DISCOVERY_SECONDS: Final = 60.0
+_STREAMS_SINCE: Final = (1, 32)  # the first ones do not say when what was there has been told
 PAGE_SIZE = 500
 _JSON: Final = "application/json"
 _PATCHES: Final = {"merge": "application/merge-patch+json", "apply": "application/apply-patch+yaml"}  # JSON is YAML
@@ -30,6 +31,7 @@ _METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete"
 class Kube(Transport):
     """A thin client: one session, plain JSON, views instead of models."""
 
+    _streams: bool | None = field(default=None, init=False, repr=False)
     _discovered: dict[str, tuple[float, frozenset[str]]] = field(default_factory=dict, init=False, repr=False)
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None, *, view: type[T] = WHOLE) -> T:
@@ -132,15 +134,20 @@ class Kube(Transport):
         resource: Resource,
         namespace: str | None = None,
         *,
-        since: str,
+        since: str = "",
         view: type[T] = WHOLE,
         opened: Callable[[], None] | None = None,
         **which: Unpack[Selection],
     ) -> AsyncGenerator[WatchChange[T], None]:
-        """Changes after the version `since`, until the server ends it. `opened` is called once the server agreed."""
+        """Changes after the version `since`, until the server ends it. `opened` is called once the server agreed.
+
+        Without a version it begins with what is there, where `streams_lists`.
+        """
         seconds = random.randint(*_WATCH_SECONDS)
         query = {**_selectors(which), "watch": "true", "allowWatchBookmarks": "true"}
         query |= {"resourceVersion": since, "timeoutSeconds": str(seconds)}
+        if not since:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         request = _request("watch", resource, namespace, query=query)
         async with self.stream(request, quiet=seconds + _DEAD_AFTER) as lines:
             if opened:
@@ -181,6 +188,12 @@ class Kube(Transport):
         found = await self.raw("GET", "/version")
         major, minor = (re.sub(r"\D.*", "", str(found.get(part, "0"))) for part in ("major", "minor"))  # "20+" is 20
         return int(major or 0), int(minor or 0)
+
+    async def streams_lists(self) -> bool:
+        """Whether a watch can begin with what is there, out of the server's memory. It may refuse it all the same."""
+        if self._streams is None:
+            self._streams = await self.server_version() >= _STREAMS_SINCE
+        return self._streams
 
     async def has(self, resource: Resource) -> bool:
         """Whether the server knows the resource. Asked at most once a minute per group."""

@@ -10,13 +10,13 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, Generic
 
 from oarsman.backoff import Backoff
 from oarsman.engines.kube.client.codec import WHOLE, Listed, T, WatchChange
-from oarsman.engines.kube.client.errors import ApiError, Gone, Unavailable
+from oarsman.engines.kube.client.errors import ApiError, Gone, Invalid, Unavailable
 from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.errors import AccessError
@@ -34,6 +34,7 @@ class Pauses(Backoff):
 
 Trouble = ApiError | AccessError
 _AT_ONCE: Final = 100  # changes told before others get a turn
+_PATIENCE: Final = 60.0
 _SOON_SECONDS: Final = 1.0  # a watch that ends sooner without having told anything was no watch
 
 
@@ -55,6 +56,7 @@ class ListWatch(Generic[T]):
     view: type[T] = WHOLE
     labels: str = ""
     fields: str = ""
+    stream: bool = False  # the first list comes as a watch, where the server can: neither side has all of it in memory
 
     def __post_init__(self) -> None:
         self._selection: dict[str, Any] = {"labels": self.labels, "fields": self.fields, "view": self.view}
@@ -70,6 +72,12 @@ class ListWatch(Generic[T]):
         """Never ends by itself."""
         while True:
             try:
+                if self._must_list and await self._streams():
+                    with suppress(Invalid):  # it does not do that
+                        async with aclosing(self._stream()) as streamed:
+                            async for one in streamed:
+                                yield one
+                    continue
                 if self._must_list:
                     async with aclosing(self._list()) as pages:
                         async for page in pages:
@@ -100,8 +108,33 @@ class ListWatch(Generic[T]):
         self._well()
         yield Listed([], version, last=True, restored=restored)
 
-    async def _watch(self) -> AsyncGenerator[WatchChange[T], None]:
-        """Until the server ends it, or is silent for much longer than between its bookmarks; some servers send none."""
+    async def _streams(self) -> bool:
+        """Not for a list anew: that has to tell from the start whether the cluster went back in time."""
+        return self.stream and not self._version and await self.kube.streams_lists()
+
+    async def _stream(self) -> AsyncGenerator[Listed[T] | WatchChange[T], None]:
+        """What is there, in parts, and then every change of it, in one answer. It is tried once."""
+        part: list[T] = []
+        first, self.stream = True, False
+        async with aclosing(self._watch(patience=_PATIENCE)) as changes:
+            async for change in changes:
+                if not self._must_list:
+                    yield change
+                    continue
+                if change.object is not None:
+                    part.append(change.object)
+                if part and (len(part) >= _AT_ONCE or change.all_there):
+                    yield Listed(part, "", first=first)
+                    part, first = [], False
+                if change.all_there:
+                    self._must_list, self.listed = False, True
+                    yield Listed([], change.version, first=first, last=True)
+
+    async def _watch(self, patience: float | None = None) -> AsyncGenerator[WatchChange[T], None]:
+        """Until the server ends it, or is silent for much longer than between its bookmarks; some servers send none.
+
+        `patience`: seconds that it may be silent before it has told what is there.
+        """
         now = asyncio.get_running_loop().time
         bookmark = normal = deadline = None
         watched = self.kube.watch(
@@ -109,8 +142,9 @@ class ListWatch(Generic[T]):
         )
         async with aclosing(watched):
             while True:
+                limit = now() + patience if patience is not None and self._must_list else deadline
                 try:
-                    async with asyncio.timeout_at(deadline):
+                    async with asyncio.timeout_at(limit):
                         change = await anext(watched, None)
                 except TimeoutError as error:
                     trying = f"watch {self.resource.plural}"
@@ -122,10 +156,14 @@ class ListWatch(Generic[T]):
                 if normal is not None:
                     deadline = now() + max(self.pauses.silence, 3 * normal)
                 self._failures = 0
-                yield change
                 version = _version_of(change)
                 if version and not is_older(version, self._version):
                     self._version = version
+                yield change
+
+    def knows(self, version: str) -> bool:
+        """Whether everything up to this version was told."""
+        return not self._must_list and (version == self._version or is_older(version, self._version))
 
     def _well(self) -> None:
         self.trouble, self._answered = None, True

@@ -74,6 +74,7 @@ MPIJOBS: Final = Resource(names.GROUP, "v2beta1", names.PLURAL, names.KIND)
 MPIJOBS_V1: Final = Resource(names.GROUP, "v1", names.PLURAL, names.KIND)
 VOLCANO_POD_GROUPS: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 PLUGINS_POD_GROUPS: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+NATIVE_POD_GROUPS: Final = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")  # of 1.36
 
 _BY_TYPE: Final = {
     (resource.api_version, resource.kind): resource

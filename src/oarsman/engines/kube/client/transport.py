@@ -8,8 +8,10 @@ import io
 import random
 import socket
 import time
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass
 from itertools import count
 from typing import Self, TypeVar
@@ -27,6 +29,7 @@ from oarsman.version import __version__
 
 Observe = Callable[[str, str, int, float], None]  # verb, plural, status (0: no answer), seconds
 Answer = TypeVar("Answer")
+on_behalf_of: ContextVar[str] = ContextVar("on_behalf_of", default="")  # the job that the requests of a task are for
 
 _TRIES = 5
 _BACKOFF = Backoff(0.1, 2.0, random.uniform)
@@ -65,6 +68,41 @@ class Bucket:
             await asyncio.sleep(-self._tokens / self._rate)
 
 
+class Places:
+    """So many requests at a time. If more wait, jobs take turns: a large one delays no small one."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    async def __aenter__(self) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(on_behalf_of.get(), deque()).append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self._pass_on()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            whom, line = self._waiting.popitem(last=False)
+            place = line.popleft()
+            if line:
+                self._waiting[whom] = line
+            if not place.done():  # cancelled
+                place.set_result(None)
+                return
+        self._free += 1
+
+
 @dataclass(eq=False)
 class Transport:
     """One session of keep-alive connections. Streams, once open, do not count against the concurrency."""
@@ -77,7 +115,7 @@ class Transport:
     timeout: float = 30.0
 
     def __post_init__(self) -> None:
-        self._room = asyncio.Semaphore(self.concurrency)
+        self._places = Places(self.concurrency)
         self._bucket = Bucket(*self.rate) if self.rate else None
         self._limits = aiohttp.ClientTimeout(total=self.timeout, sock_connect=_CONNECT)
         self._session: aiohttp.ClientSession | None = None
@@ -139,7 +177,7 @@ class Transport:
         renew = False
         for tries in count(1):
             try:
-                async with self._room:
+                async with self._places:
                     with _named_trouble(request):
                         return await attempt(renew)
             except Unauthorized:

@@ -14,13 +14,13 @@ from oarsman.job.job import ApiVersion, Job
 class KubeOptions:
     cluster_domain: str = ""  # appended to the names of hosts; empty: names end in .svc
     kubectl_image: str = "oarsman/kubectl-delivery:latest"  # any image with a shell and kubectl
-    gang_scheduler: str = ""  # volcano, or the name of a scheduler with the scheduler-plugins' PodGroup
+    gang_scheduler: str = ""  # volcano, kubernetes, or the name of a scheduler with the scheduler-plugins' PodGroup
     barrier_seconds: int = 300  # how long a worker that has an address may refuse a login
 
 
 Object = dict[str, Any]
 
-LAUNCHER: Final = "launcher"
+LAUNCHER: Final = names.ROLE_LAUNCHER
 WORKER: Final = "worker"
 OPERATOR_NAMES: Final = {ApiVersion.V1: "mpijob-controller", ApiVersion.V2BETA1: "mpi-operator"}
 
@@ -54,7 +54,8 @@ def selector(job: Job) -> dict[str, str]:
 def pod_labels(job: Job, index: int | None) -> dict[str, str]:
     """Of a worker, or, without an index, of the launcher."""
     role = LAUNCHER if index is None else WORKER
-    labels = {**selector(job), names.LABEL_ROLE: role}
+    master = role == LAUNCHER and job.api_version is ApiVersion.V1  # as clients of v1 look for it
+    labels = {**selector(job), names.LABEL_ROLE: names.ROLE_MASTER if master else role}
     if index is not None:
         labels[names.LABEL_INDEX] = str(index + int(job.run_launcher_as_worker))
     elif job.run_launcher_as_worker:

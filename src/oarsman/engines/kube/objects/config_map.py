@@ -1,9 +1,13 @@
-"""The ConfigMap: hosts, how to reach them, and the scripts that use both."""
+"""The ConfigMap: hosts, how to reach them, and the scripts that use both.
+
+One holds a mebibyte. A job of many workers calls them by their first names, which pods look up in the job's own domain,
+and has the script that changes with its hosts in a second ConfigMap.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from typing import Final
 
@@ -17,6 +21,7 @@ from oarsman.job import mpi
 from oarsman.job.job import Job, Transport
 
 _EVERYWHERE: Final = ("passwd.sh", "barrier.sh", "launch.sh")
+_MANY: Final = 1500
 _SCRIPTS: Final = {Transport.SSH: ("worker.sh", "ssh.sh"), Transport.EXEC: (names.KUBEXEC,)}
 
 
@@ -24,20 +29,43 @@ def name(job: Job) -> str:
     return f"{job.name}-config"
 
 
-def config_map(
+def name_of_hosts(job: Job) -> str:
+    return f"{job.name}-hosts"
+
+
+def has_many_hosts(job: Job) -> bool:
+    return job.workers > _MANY
+
+
+def config_maps(
     job: Job, published: tuple[str, ...], options: KubeOptions, preparation: PodPreparation = preparing.NOTHING
-) -> Object:
-    hosts = [host(job, pod, options) for pod in job.hosts]
+) -> list[Object]:
+    """The one that pods of every kind mount is the last."""
+    many = preparation.many_hosts
+
+    def called(pods: Iterable[str]) -> Iterator[str]:
+        return iter(pods) if many else (host(job, pod, options) for pod in pods)
+
+    listed = job.hosts if many else [_listed(job, pod, options) for pod in job.hosts]
+    of_the_moment = {names.DISCOVER_HOSTS: mpi.discover_hosts(called(published), job.slots_per_worker)}
     data = {
-        names.HOSTFILE: mpi.hostfile(job.implementation, hosts, job.slots_per_worker),
-        names.DISCOVER_HOSTS: mpi.discover_hosts((host(job, pod, options) for pod in published), job.slots_per_worker),
+        names.HOSTFILE: mpi.hostfile(job.implementation, listed, job.slots_per_worker),
+        **({} if many else of_the_moment),
         **{script: _text(script) for script in (*_EVERYWHERE, *_SCRIPTS[job.transport])},
     }
     if job.transport is Transport.SSH:
         data["ssh_config"] = ssh.client_config(job)
     if preparation:
         data |= {preparing.SCRIPT: _text(preparing.SCRIPT), **preparation.data}
-    return owned(job, CONFIG_MAPS, name(job), data=data)
+    apart = [owned(job, CONFIG_MAPS, name_of_hosts(job), data=of_the_moment)] if many else []
+    return [*apart, owned(job, CONFIG_MAPS, name(job), data=data)]
+
+
+def _listed(job: Job, pod: str, options: KubeOptions) -> str:
+    """The launcher as its own /etc/hosts has it: DNS may learn its long name only after it runs. On the network of a
+    node that file is the node's."""
+    by_file = pod == job.launcher_host and not ssh.on_host_network(job.launcher)
+    return pod if by_file else host(job, pod, options)
 
 
 def published(data: Mapping[str, str]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from oarsman.job.job import Job, LauncherCreation, Role, SchedulingPolicy
 from oarsman.manifest.quantity import parse
 
 VOLCANO: Final = "volcano"
+NATIVE: Final = "kubernetes"  # its own scheduler, where the cluster has GangScheduling switched on
 NOBODY: Final = "none"
 
 
@@ -29,12 +30,16 @@ def scheduler(job: Job, options: KubeOptions) -> str:
 
 
 def resource(scheduled_by: str) -> Resource:
-    return resources.VOLCANO_POD_GROUPS if scheduled_by == VOLCANO else resources.PLUGINS_POD_GROUPS
+    known = {VOLCANO: resources.VOLCANO_POD_GROUPS, NATIVE: resources.NATIVE_POD_GROUPS}
+    return known.get(scheduled_by, resources.PLUGINS_POD_GROUPS)
 
 
 def decorate(draft: PodDraft, job: Job, options: KubeOptions) -> None:
     chosen = scheduler(job, options)
     if not chosen:
+        return
+    if chosen == NATIVE:
+        draft.spec["schedulingGroup"] = {"podGroupName": job.name}
         return
     draft.spec["schedulerName"] = chosen
     if chosen == VOLCANO:
@@ -53,6 +58,8 @@ def pod_group(job: Job, options: KubeOptions, priorities: Mapping[str, int] | No
     policy = job.run_policy.scheduling or SchedulingPolicy()
     asked, amounts = policy.min_available, policy.min_resources
     members = min(asked, together(job)) if asked is not None else together(job)
+    if chosen == NATIVE:
+        return owned(job, resource(chosen), job.name, spec={"schedulingPolicy": {"gang": {"minCount": members}}})
     if amounts is None:
         amounts = min_resources(job, members, priorities or {})
     spec: Object = {"minMember": members}
@@ -67,7 +74,10 @@ def pod_group(job: Job, options: KubeOptions, priorities: Mapping[str, int] | No
 
 
 def differs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Only our own fields count: schedulers fill in others, and would otherwise be corrected for ever."""
+    """Only our own fields count: schedulers fill in others, and would otherwise be corrected for ever. The groups of
+    Kubernetes itself cannot be changed."""
+    if wanted.get("apiVersion") == resources.NATIVE_POD_GROUPS.api_version:
+        return False
     theirs = found.get("spec") or {}
     return any(_compared(name, theirs.get(name)) != _compared(name, value) for name, value in wanted["spec"].items())
 

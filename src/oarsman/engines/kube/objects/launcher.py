@@ -60,10 +60,10 @@ def _variables(job: Job, options: KubeOptions, preparation: PodPreparation) -> d
         "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
         "OARSMAN_AGENT": agent,
         "OARSMAN_LAUNCHER": host(job, job.launcher_host, options),
-        "OARSMAN_EXPECTED": " ".join(_expected_hosts(job)),
+        "OARSMAN_EXPECTED": _expected(job),
     }
     if not job.workers and _waits(job):
-        # No barrier runs for a launcher alone, but the hostfile names it, and mpirun looks that name up.
+        # No barrier runs for a launcher alone, which may be on a node's network: mpirun looks its name up.
         variables["OARSMAN_OWN_NAME_SECONDS"] = str(barrier_seconds(job, options))
     if first := preparation.before_a_session(job):
         variables["OARSMAN_SESSION"] = first
@@ -91,6 +91,13 @@ def _expected_hosts(job: Job) -> list[str]:
         return []
     planned = placement.expected(job, job.hosts) or ()
     return [name for name in dict.fromkeys(planned) if name != job.launcher_host]
+
+
+def _expected(job: Job) -> str:
+    """How many of the hostfile's workers, if they are the first ones: a variable does not hold thousands of names."""
+    found = _expected_hosts(job)
+    first = [job.worker_host(index) for index in range(len(found))]
+    return str(len(found)) if found and found == first else " ".join(found)
 
 
 def _goes_another_way(job: Job) -> bool:
@@ -138,7 +145,7 @@ def _barrier(draft: PodDraft, options: KubeOptions) -> list[Object]:
         }
         sources[secret.name(job)][secret.PRIVATE] = "id"
         draft.mount_keys(sources, draft.main)
-        draft.mount_ssh_auth(secret.name(job), own)
+        draft.mount_ssh_auth({secret.name(job): own})
     else:
         _deliver_kubectl(draft, options)
     if job.workers:

@@ -15,8 +15,6 @@ from oarsman.engines.kube.objects.common import KubeOptions, Object, owner, pod_
 from oarsman.engines.kube.objects.preparation import SCRIPT, PodPreparation
 from oarsman.job.job import Job, RestartPolicy
 
-CONFIG: Final = "mpi-job-config"
-SSH_AUTH: Final = "ssh-auth"
 _KEYS: Final = "oarsman-ssh"
 _RUN: Final = "oarsman-run"
 KEYS_DIR: Final = "/etc/oarsman/ssh"
@@ -65,12 +63,22 @@ class PodDraft:
         if all(known["name"] != volume["name"] for known in volumes):
             volumes.append(volume)
         for container in containers or (self.main,):
-            container.setdefault("volumeMounts", []).append({"name": volume["name"], "mountPath": path, **more})
+            mounts = container.setdefault("volumeMounts", [])
+            if all((known["name"], known["mountPath"]) != (volume["name"], path) for known in mounts):
+                mounts.append({"name": volume["name"], "mountPath": path, **more})
 
     def mount_config(self, files: Mapping[str, int], *containers: Object) -> None:
         wanted = {**files, **self.preparation.files}
         items = [{"key": key, "path": key, "mode": mode} for key, mode in wanted.items()]
-        volume = {"name": CONFIG, "configMap": {"name": config_map.name(self.job), "items": items}}
+        source = {"name": config_map.name(self.job), "items": items}
+        volume: Object = {"name": names.VOLUME_CONFIG, "configMap": source}
+        if self.preparation.many_hosts and names.DISCOVER_HOSTS in files:
+            apart = [item for item in items if item["key"] == names.DISCOVER_HOSTS]
+            sources = [
+                {**source, "items": [item for item in items if item not in apart]},
+                {"name": config_map.name_of_hosts(self.job), "items": apart},
+            ]
+            volume = {"name": names.VOLUME_CONFIG, "projected": {"sources": [{"configMap": each} for each in sources]}}
         self.mount(volume, names.MPI_CONFIG_DIR, containers)
 
     def mount_run(self, *containers: Object) -> None:
@@ -78,18 +86,19 @@ class PodDraft:
 
     def mount_keys(self, sources: Mapping[str, Mapping[str, str]], *containers: Object) -> None:
         """For our own scripts, readable by whichever user runs here; they copy what has to be private."""
-        parts = [
-            {"secret": {"name": name, "items": [{"key": key, "path": path} for key, path in items.items()]}}
-            for name, items in sources.items()
-        ]
+        parts = [{"secret": {"name": name, "items": _items(items)}} for name, items in sources.items()]
         self.mount({"name": _KEYS, "projected": {"sources": parts, "defaultMode": 0o444}}, KEYS_DIR, containers)
 
-    def mount_ssh_auth(self, source: str, items: Mapping[str, str]) -> None:
+    def mount_ssh_auth(self, sources: Mapping[str, Mapping[str, str]]) -> None:
         """As upstream has it, for commands that look for keys in the place the manifest names."""
-        content: Object = {"secretName": source, "items": [{"key": key, "path": path} for key, path in items.items()]}
+        parts = [{"name": name, "items": _items(items)} for name, items in sources.items()]
+        if len(parts) == 1:
+            kind, content = "secret", Object(secretName=parts[0]["name"], items=parts[0]["items"])
+        else:
+            kind, content = "projected", Object(sources=[{"secret": part} for part in parts])
         if self.job.ssh_auth_mount_path == "/root/.ssh":
             content["defaultMode"] = 0o600
-        self.mount({"name": SSH_AUTH, "secret": content}, self.job.ssh_auth_mount_path)
+        self.mount({"name": names.VOLUME_SSH_AUTH, kind: content}, self.job.ssh_auth_mount_path)
 
     # -- what is done first in the container itself -----------------------------------------------
     def prepare(self) -> None:
@@ -143,6 +152,10 @@ class PodDraft:
         named = {"name": self.spec["hostname"], "namespace": self.job.namespace, "ownerReferences": [owner(self.job)]}
         template = self.template()
         return {"apiVersion": "v1", "kind": "Pod", **template, "metadata": template["metadata"] | named}
+
+
+def _items(files: Mapping[str, str]) -> list[Object]:
+    return [{"key": key, "path": path} for key, path in files.items()]
 
 
 def fingerprint(template: Mapping[str, Any]) -> str:

@@ -53,7 +53,8 @@ def missing(job: Job, shard: int, data: Mapping[str, str]) -> dict[str, str]:
         if host_key(index) not in data:
             private, public = _new_pair()
             added[host_key(index)] = _wire(private)
-            lines.append(f"{job.worker_host(index)} ".encode() + public + b"\n")
+            host = job.worker_host(index)
+            lines.append(f"{host},{host}.* ".encode() + public + b"\n")
     if KNOWN_HOSTS not in data or len(lines) > 1:
         added[KNOWN_HOSTS] = _wire(b"".join(lines))
     return added

@@ -36,9 +36,8 @@ def _serve_ssh(draft: PodDraft, index: int) -> None:
     job = draft.job
     assert job.worker is not None
     server = ssh.server_of(job.worker)
-    if secret.name(job, index) == secret.name(job):
-        # Upstream's images take id_rsa for the host key of an sshd that is not root's.
-        draft.mount_ssh_auth(secret.name(job), {secret.host_key(index): "id_rsa", secret.PUBLIC: "authorized_keys"})
+    # Upstream's images take id_rsa for the host key of an sshd that is not root's.
+    draft.mount_ssh_auth(_keys(job, index, "id_rsa"))
     if server.ours:
         users = draft.name_the_user()
         containers = (*users, draft.main)
@@ -48,9 +47,7 @@ def _serve_ssh(draft: PodDraft, index: int) -> None:
         draft.export({"OARSMAN_SSH_PORT": str(port)})
         draft.mount_config({"passwd.sh": 0o555, "worker.sh": 0o555, **_AGENT}, *containers)
         draft.mount_run(*containers)
-        keys = {secret.name(job, index): {secret.host_key(index): "host_key"}}
-        keys.setdefault(secret.name(job), {})[secret.PUBLIC] = "authorized_keys"
-        draft.mount_keys(keys)
+        draft.mount_keys(_keys(job, index, "host_key"))
         if users:
             draft.mount_passwd(draft.main)
         if ssh.on_host_network(job.worker):
@@ -61,6 +58,13 @@ def _serve_ssh(draft: PodDraft, index: int) -> None:
     if server.pinned:
         draft.main["command"] = [*job.worker.container.argv, "-h", f"{job.ssh_auth_mount_path}/id_rsa"]
         draft.main.pop("args", None)
+
+
+def _keys(job: Job, index: int, file: str) -> dict[str, dict[str, str]]:
+    """A worker's own host key, in this file, and whose logins it takes, by the Secrets that have them."""
+    keys = {secret.name(job, index): {secret.host_key(index): file}}
+    keys.setdefault(secret.name(job), {})[secret.PUBLIC] = "authorized_keys"
+    return keys
 
 
 def _wait_for_exec(draft: PodDraft) -> None:

@@ -30,8 +30,10 @@ fi
 there="if command -v getent >/dev/null 2>&1 && ! getent hosts $self >/dev/null 2>&1; then echo 'it cannot resolve $self' >&2; exit 97; fi
 cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null | sed -n 's/^oom_kill //p'"
 
-probe() { # probe HOST
-    case $agent in
+probe() { # probe HOST; of the launcher itself, whether mpirun will find it
+    case $1:$agent in
+    "${self%%.*}":* | "${self%%.*}".*)
+        ! command -v getent >/dev/null || getent hosts "$1" >/dev/null || { echo "it cannot find itself as $1" >&2; false; } ;;
     *kubexec.sh) "$agent" "$1" "$there" ;;
     *) ssh -F /etc/mpi/ssh_config -o ConnectionAttempts=1 -o ConnectTimeout=5 "$1" "$there" ;;
     esac >"$run/barrier/$1.new" 2>"$run/barrier/$1.why" </dev/null && mv "$run/barrier/$1.new" "$run/barrier/$1.oom"
@@ -41,7 +43,7 @@ why() { # the last word of a failed probe, without the prefix that names the pro
     sed -e 's/\r$//' -e '/^Warning: Permanently added/d' -e '/^command terminated with exit code/d' -e '/^$/d' "$run/barrier/$1.why" | tail -n 1
 }
 
-pending=$(sed -e 's/[ :].*//' /etc/mpi/hostfile | grep -vx "$self")
+pending=$(sed -e 's/[ :].*//' /etc/mpi/hostfile)
 said=
 since=
 while :; do

@@ -35,11 +35,11 @@ watch_sessions() {
 told_to_end=
 child=
 trap 'told_to_end=yes; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT HUP
-# A launcher alone is the host of its ranks. mpirun looks its name up, which DNS may learn a moment after the pod runs.
-if command -v getent >/dev/null 2>&1; then
-    waited=0
-    while [ -z "$told_to_end" ] && [ "$waited" -lt "${OARSMAN_OWN_NAME_SECONDS:-0}" ] && ! getent hosts "$OARSMAN_LAUNCHER" >/dev/null 2>&1; do
-        [ "$waited" -ne 0 ] || echo "oarsman: waiting for the name $OARSMAN_LAUNCHER" >&2
+# A launcher alone is the host of its ranks. mpirun looks its name up, which only DNS may know, a moment after the pod runs.
+if [ -n "${OARSMAN_OWN_NAME_SECONDS:-}" ] && command -v getent >/dev/null 2>&1; then
+    own=$(sed -e 's/[ :].*//' -e q /etc/mpi/hostfile) waited=0
+    while [ -z "$told_to_end" ] && [ "$waited" -lt "$OARSMAN_OWN_NAME_SECONDS" ] && ! getent hosts "$own" >/dev/null 2>&1; do
+        [ "$waited" -ne 0 ] || echo "oarsman: waiting for the name $own" >&2
         sleep 1
         waited=$((waited + 1))
     done
@@ -74,20 +74,20 @@ ask() { # ask HOST
     [ "${now:-0}" -le "${before:-0}" ] || echo "oarsman: memory limit reached on ${1%%.*}" >&2
 }
 
-went_to() { # went_to HOST
-    while read -r line; do
-        [ "${line%%.*}" != "$1" ] || return 0
-    done 2>/dev/null <"$run/contacted"
-    return 1
+expected() { # the workers that mpirun was to use: so many of the hostfile's, or those named
+    case $OARSMAN_EXPECTED in
+    [0-9]*) sed -e 's/[ :.].*//' /etc/mpi/hostfile | grep -vx "${OARSMAN_LAUNCHER%%.*}" | sed -n "1,${OARSMAN_EXPECTED}p" ;;
+    *) for host in $OARSMAN_EXPECTED; do echo "$host"; done ;;
+    esac
 }
 
-if [ "$code" -eq 0 ]; then
-    for host in ${OARSMAN_EXPECTED:-}; do
-        went_to "$host" && continue
+if [ "$code" -eq 0 ] && [ -n "${OARSMAN_EXPECTED:-}" ]; then
+    sed -e 's/\..*//' "$run/contacted" >"$run/went_to" 2>/dev/null
+    for host in $(expected | grep -vxFf "$run/went_to"); do
         echo "oarsman: no rank was started on $host: mpirun never went there" >&2
         code=69
     done
-elif [ -z "$told_to_end" ] && [ -n "${OARSMAN_AGENT:-}" ]; then
+elif [ "$code" -ne 0 ] && [ -z "$told_to_end" ] && [ -n "${OARSMAN_AGENT:-}" ]; then
     asked=0
     for host in $(sed -e 's/[ :].*//' /etc/mpi/hostfile 2>/dev/null); do
         [ "${host%%.*}" = "${OARSMAN_LAUNCHER%%.*}" ] && continue

@@ -45,7 +45,9 @@ _VARIABLES = (
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _FORWARD_AFTER = 0.2
 _TRICKLE_SECONDS = 0.2  # how long a program's own children may still write after it ended
+_SILENT_SECONDS = 5.0  # after which it is looked at what it wrote last
 _READ_SIZE = 1 << 16
+_LONGEST_EXCEPTION = 300
 _LARGEST_PROGRAM = 16 << 20
 _LOGS = "OARSMAN_LOGS"  # the folder of its logs; unset in a job that is confined, which does not see it
 _LOG_TROUBLE = 74  # the usual number for a failure of input or output
@@ -73,6 +75,8 @@ class Recording:
         self.status = -1  # read end of a pipe: the first process tells here how the program ended
         self.streams: list[OutputStream] = []
         self.looks_left = 50  # at the libraries of the program, while it writes
+        self.spoke: OutputStream | None = None  # wrote last, and was not looked at since
+        self.raised = ""  # the exception that it told of last
         self.foreign = ""
         self.trouble = ""
 
@@ -108,9 +112,12 @@ class Recording:
             poll.register(fd, select.POLLIN)
         told, deadline = b"", None
         while open_streams or deadline is None:
-            ready = poll.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000)
-            if not ready:
+            patience = deadline - time.monotonic() if deadline is not None else _SILENT_SECONDS
+            ready = poll.poll(max(0.0, patience) * 1000 if deadline is not None or self.spoke is not None else None)
+            if not ready and deadline is not None:
                 break
+            if not ready:
+                self._look_at_exception()
             for fd, _ in ready:
                 if fd == self.status:
                     told, deadline = os.read(self.status, 64), time.monotonic() + _TRICKLE_SECONDS
@@ -130,6 +137,9 @@ class Recording:
             chunk = b""
         if not chunk:
             return False
+        self.spoke = stream
+        if self.raised:
+            self._tell_exception("")
         if self.looks_left == 50:
             self.say(f'{{"output":true,"attempt":{self.attempt}}}')
         if self.looks_left:  # on the first few, see whether the program has the right MPI
@@ -139,6 +149,16 @@ class Recording:
         if stream.through is not None:
             quietly(log_lines.write_all, stream.through, chunk)
         return True
+
+    def _look_at_exception(self) -> None:
+        """One that raises an exception may wait for the others in MPI_Finalize, and they for it."""
+        if self.spoke is not None and (line := self.spoke.recorder.exception()):
+            self._tell_exception(line[:_LONGEST_EXCEPTION])
+        self.spoke = None
+
+    def _tell_exception(self, line: str) -> None:
+        self.raised = line
+        self.say(f'{{"raised":{quoted(line)}}}')
 
     def _guard(self, write: Callable[[], None]) -> None:
         """A log that cannot be written ends the rank: work whose record is lost is not worth doing."""
@@ -314,7 +334,8 @@ def _become(argv: Sequence[str], environment: dict[str, str], given: int, out: i
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         why = "bad interpreter" if os.path.exists(argv[0]) and "/" in argv[0] else "command not found"
-        os.write(2, f"{argv[0]}: {why if missing else error.strerror}\n".encode())
+        where = f" in {os.getcwd()}" if missing and "/" in argv[0][1:] and argv[0][0] != "/" else ""
+        os.write(2, f"{argv[0]}: {why if missing else error.strerror}{where}\n".encode())
         os._exit(127 if missing else 126)
 
 
