@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from oarsman.engines.contract import Assignment
+from oarsman.engines.kube import views
 from oarsman.engines.kube.caches import Caches
 from oarsman.engines.kube.client import Conflict, Forbidden, Invalid, Resource, StatusCause, Unavailable
 from oarsman.engines.kube.client import resources as kinds
@@ -19,7 +20,7 @@ from oarsman.engines.kube.engine import KubeEngine
 from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job
-from oarsman.job.observed import Observed, Phase
+from oarsman.job.observed import Exit, Observed, Phase
 from oarsman.job.state import Status
 from oarsman.plan.actions import (
     Action,
@@ -479,6 +480,41 @@ async def test_a_launcher_that_ended_is_kept_for_its_log_while_the_job_goes_on(w
     assert (await world.engine.observe(world.assignment)).launcher is None
     order = [ask[:2] for ask in world.kube.writes("patch", "delete")]
     assert order == [("patch", "pods"), ("delete", "jobs")]  # else the garbage collector would be faster
+
+
+BACKOFF = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
+
+
+@pytest.mark.parametrize("heard_of_it_before", [True, False])
+def test_the_end_of_a_launcher_that_its_job_knows_first_is_asked_for(heard_of_it_before: bool) -> None:
+    """Two watches, and that of pods is behind: seen after the API server was killed."""
+
+    @story()
+    async def tell(world: World) -> None:
+        await world.start()
+        if heard_of_it_before:
+            world.play_launcher("Running", containerStatuses=[{"name": "mpi", "state": {"running": {}}}])
+            await world.look()
+            world.kube.change(kinds.PODS, "pi-launcher-x", status={"phase": "Failed", **ENDED})
+        else:
+            world.play_launcher("Failed", counted=False, **ENDED)
+        world.kube.change(kinds.JOBS, "pi-launcher", status=BACKOFF)
+        world.caches.jobs.put(await world.kube.get(kinds.JOBS, "pi-launcher", "default", view=views.BatchJob))
+        launcher = (await world.engine.observe(world.assignment)).launcher
+        assert launcher is not None
+        assert (launcher.phase, launcher.exit) == (Phase.FAILED, Exit(code=1))
+
+    tell()
+
+
+@story()
+async def test_the_end_of_a_launcher_is_not_asked_for_again(world: World) -> None:
+    await world.start()
+    world.play_launcher("Failed", **ENDED)
+    world.kube.change(kinds.JOBS, "pi-launcher", status=BACKOFF)
+    await world.look()
+    with world.kube.trouble(AssertionError("pods were listed"), "list", kinds.PODS):
+        assert (await world.engine.observe(world.assignment)).launcher is not None
 
 
 @story()

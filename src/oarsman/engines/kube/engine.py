@@ -27,7 +27,7 @@ from oarsman.engines.kube.objects.common import KubeOptions, Object, owner
 from oarsman.engines.kube.objects.launcher import BARRIER, launcher
 from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation, barrier_seconds, recorded
 from oarsman.engines.kube.objects.worker import worker
-from oarsman.engines.kube.observe import JobObjects, launcher_pod, left_over, observe, retired
+from oarsman.engines.kube.observe import JobObjects, end_unheard, launcher_pod, left_over, observe, retired
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job, LauncherKind, Transport
 from oarsman.job.observed import Observed, Phase
@@ -68,8 +68,8 @@ class KubeEngine:
     async def observe(self, assignment: Assignment) -> Observed:
         job = assignment.job
         await self._look_for_unlabelled(assignment)
-        pods = self._caches.pods_of(job)
         launcher_job = self._launcher_job(job)
+        pods = await self._pods(assignment, launcher_job)
         config = self._whole_config(job)
         generation, refused = self._refusals.get(job.uid, (-1, ""))
         seen = JobObjects(
@@ -131,6 +131,16 @@ class KubeEngine:
     def _launcher_job(self, job: Job) -> views.BatchJob | None:
         found = self._own(self._caches.jobs.get(job.namespace, job.launcher_host), job)
         return found if found is not None else self._taken_over.get(job.uid)
+
+    async def _pods(self, assignment: Assignment, launcher_job: views.BatchJob | None) -> Collection[views.Pod]:
+        """As they are cached. The verdict waits for no watch, so a launcher's end that was not heard of is asked for:
+        its pod has the exit code and the last lines."""
+        job = assignment.job
+        if not assignment.status.finished and end_unheard(job, self._caches.pods_of(job), launcher_job):
+            launchers = f"{names.LABEL_JOB}={job.name},{names.LABEL_ROLE}!=worker"
+            for pod in await self._kube.list(kinds.PODS, job.namespace, view=views.Pod, labels=launchers):
+                self._caches.pods.put(pod, tell=False)
+        return self._caches.pods_of(job)
 
     async def _look_for_unlabelled(self, assignment: Assignment) -> None:
         """The mpi-operator's launcher Jobs have no labels to follow them by. A job that began before we knew of it may

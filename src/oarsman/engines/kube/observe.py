@@ -94,6 +94,15 @@ def launcher_pod(job: Job, pods: Collection[views.Pod], launcher_job: views.Batc
     return min(found, key=lambda p: (p.metadata.deletion_timestamp is not None, _created(p)), default=None)
 
 
+def end_unheard(job: Job, pods: Collection[views.Pod], launcher_job: views.BatchJob | None) -> bool:
+    """Whether the launcher's Job counts its pod as failed and `pods` do not say so yet: two watches, one is behind."""
+    verdict = _verdict(launcher_job) if launcher_job is not None else None
+    if verdict is None or verdict.reason != _POD_FAILED:
+        return False
+    pod = launcher_pod(job, pods, launcher_job)
+    return pod is None or not _phase(pod, _main(pod, job.launcher).terminated).ended
+
+
 def retired(job: Job, pods: Collection[views.Pod]) -> list[views.Pod]:
     """Launchers of earlier attempts, oldest first."""
     old = [p for p in pods if _owner(p) == job.uid and _role(p) == "launcher"]
