@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -215,9 +216,11 @@ def _read(tails: list[subprocess.Popen[bytes]], talk: Talker, found: Followed) -
 
 def _watches(pid: int) -> bool:
     """Whether it has come as far as being told of changes."""
-    folder = f"/proc/{pid}/fd"
-    links = (os.readlink(os.path.join(folder, name)) for name in os.listdir(folder))
-    return any("inotify" in link for link in links)
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it is still starting, and has closed this one since
+            if "inotify" in str(file.readlink()):
+                return True
+    return False
 
 
 def _until(met: Callable[[], bool]) -> None:

@@ -78,6 +78,12 @@ class Oarsman:
             sys.exit(f"oarsman {' '.join(words)} ended with {done.returncode}:\n{done.stdout or ''}{done.stderr}")
         return done.stdout or ""
 
+    def quietly(self, *words: str) -> str:
+        """What it printed, whatever became of it: for clearing away."""
+        return subprocess.run(
+            ["oarsman", *words], cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False
+        ).stdout
+
     def manifest(self, *names: str, command: Sequence[str], workers: int = 1, slots: int = 2) -> str:
         """The path of a file with one job per name."""
         jobs = (MANIFEST.format(name=n, command=json.dumps(command), workers=workers, slots=slots) for n in names)
@@ -94,7 +100,10 @@ def oarsman() -> Iterator[Oarsman]:
     try:
         yield command
     finally:
-        subprocess.run(["oarsman", "supervisor", "stop"], env=command.environment, capture_output=True, check=False)
+        going = command.quietly("list", "--state", "Running", "-o", "name").split()  # those of a benchmark that broke
+        if going:
+            command.quietly("delete", "--wait", *going)
+        command.quietly("supervisor", "stop")
         shutil.rmtree(folder, ignore_errors=True)
 
 
