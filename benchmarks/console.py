@@ -41,7 +41,7 @@ class Sizes:
     before: int = 1  # rounds that do not count: scripts and styles are fetched once
 
 
-QUICK = Sizes(jobs=200, log_bytes=4 << 20, browsers=1, readers=4, lines=100, rounds=1, loads=40, before=0)
+QUICK = Sizes(jobs=200, log_bytes=4 << 20, browsers=1, readers=4, lines=100, rounds=1, loads=8, before=0)
 
 
 JOB = f"/jobs/default/{job_name(1)}"
