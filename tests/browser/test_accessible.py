@@ -19,7 +19,8 @@ from .test_lists import PHONE, asleep
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
-FOUND = """async ([part, only]) => (await axe.run(part, { preload: false, ...(only && { runOnly: only }) })).violations.map(
+FOUND = """async ([part, only]) => (
+    await axe.run(part, { preload: false, ...(only && { runOnly: only }) })).violations.map(
     (one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.target.join(" ")).join(", ")} (${one.help})`)"""
 AT_REST = """document.getAnimations().every((one) =>
     one.playState !== "running" || one.effect.getComputedTiming().iterations === Infinity)"""
@@ -72,7 +73,7 @@ def test_every_page_is_looked_at() -> None:
     assert {kind.path for kind in ConsolePage.__subclasses__()} < {*PAGES}
 
 
-# What can be wrong in each look that is not wrong in one before it: the dark has other colours and no other words, another
+# What can be wrong in a look and right in those before it: the dark has other colours and no other words, another
 # language other words and no other colours, a phone other parts.
 COLOURS = ["color-contrast", "link-in-text-block"]
 LOOKS = {"en-US": {"light": None, "dark": COLOURS, "dark, on a phone": None}, "zh-CN": {"light": None}}
@@ -95,6 +96,9 @@ def faults(page: Page, address: str, looks: Mapping[str, list[str] | None]) -> I
     page.emulate_media(color_scheme="light")
     page.goto(address)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.locator("fieldset[disabled]")).to_have_count(
+        0
+    )  # what is typed before the page is connected would be lost
     page.evaluate(AXE)
     for look, rules in looks.items():
         if look != "light":

@@ -116,6 +116,7 @@ class Crowd:
         self.troubles.allowed = self._time_for_trouble
         self._numbers = count(1)
         self._there: dict[str, Under] = {}
+        self._uids: list[str] = []  # of all jobs there ever were
         self.ended: Counter[str] = Counter()  # by what was meant and what became of it
         self.findings: list[str] = []
         self.file: Path | None = None  # to have them in, too, as soon as there are any
@@ -124,7 +125,7 @@ class Crowd:
 
     # -- the whole ---------------------------------------------------------------------------------------
     def run(self) -> None:
-        mounts, groups = leftovers.mounts(), leftovers.groups()
+        mounts = leftovers.mounts()
         self.troubles.start()
         try:
             while self._more or self._there:
@@ -138,7 +139,7 @@ class Crowd:
             self.troubles.stop()
         if self.troubles.failure is not None:
             raise self.troubles.failure
-        self._nothing_left(mounts, groups)
+        self._nothing_left(mounts)
 
     @property
     def _more(self) -> bool:
@@ -164,6 +165,7 @@ class Crowd:
         stored = self._insist(lambda: self._handed_in(job, document))
         target = Target(stored.uid, job.limit)
         self.handed_in += 1
+        self._uids.append(stored.uid)
         self._there[stored.key] = Under(job, stored.key, ledger, target)
         self.troubles.add(target)
 
@@ -311,12 +313,12 @@ class Crowd:
             done = self.handed_in - len(self._there)
             print(f"{self.troubles.killed} kills, {done} jobs done, {len(self.findings)} findings", file=sys.stderr)
 
-    def _nothing_left(self, mounts: Sequence[str], groups: Sequence[str]) -> None:
+    def _nothing_left(self, mounts: Sequence[str]) -> None:
         """Of all of them together, once the supervisor has gone as well."""
         paths = self._world.paths
         deadline = time.monotonic() + LEFT_SECONDS
         SupervisorLink(paths).stop()
-        while left := [*self._left(), *_new(leftovers.mounts(), mounts), *_new(leftovers.groups(), groups)]:
+        while left := [*self._left(), *_new(leftovers.mounts(), mounts)]:
             if time.monotonic() > deadline:
                 self._add("\n  - ".join(["left at the end:", *left]))
                 return
@@ -327,6 +329,7 @@ class Crowd:
         yield from (f"file {paths.job(uid)}" for uid in paths.jobs())
         if paths.run.is_dir():
             yield from (f"file {path}" for path in paths.run.iterdir())
+        yield from (group for uid in self._uids for group in leftovers.groups(uid))  # others may run jobs beside us
         if isinstance(machine := self._world.machines.get("ssh"), SshMachine):
             yield from machine.left()
 

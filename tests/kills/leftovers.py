@@ -18,7 +18,7 @@ from .parts import look
 
 
 def left_of(uid: str, paths: Paths, rack: Rack | None) -> list[str]:
-    return [*_processes(uid, paths), *_files(uid, paths, rack), *groups(f"oarsman-{uid[:13]}-"), *_mounts(uid, paths)]
+    return [*_processes(uid, paths), *_files(uid, paths, rack), *groups(uid), *_mounts(uid, paths)]
 
 
 def _processes(uid: str, paths: Paths) -> Iterator[str]:
@@ -47,9 +47,9 @@ def mounts() -> list[str]:
     return sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
 
 
-def groups(prefix: str = "oarsman-") -> list[str]:
-    """Control groups, wherever this process may make some."""
-    slices = cgroups.find()
+def groups(uid: str) -> list[str]:
+    """Control groups of a job, wherever this process may make some."""
+    slices, prefix = cgroups.find(), f"oarsman-{uid[:13]}-"
     found = []
     for parent in {slices.memory, slices.cpu} - {""}:
         with contextlib.suppress(OSError):

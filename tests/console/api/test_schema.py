@@ -63,7 +63,7 @@ def in_its_loop(ask: Asking) -> ASGIApp:
 def described(asked: Asking) -> Any:
     import schemathesis
 
-    found = schemathesis.openapi.from_asgi("/api/v1/openapi.json", in_its_loop(asked))
+    found = schemathesis.openapi.from_asgi("/api/v1/openapi.json", in_its_loop(asked), timeout=120)
     found.config.generation.update(with_security_parameters=False)  # each request has a token that is good
     return found
 

@@ -44,7 +44,8 @@ def listening(ask: Asking) -> Iterator[tuple[httpx.Client, Server]]:
         address = f"http://127.0.0.1:{sock.getsockname()[1]}{API}"
         limits = httpx.Limits(max_connections=200)
         try:
-            with httpx.Client(base_url=address, headers=ask.headers("ada"), trust_env=False, limits=limits) as client:
+            given = {"headers": ask.headers("ada"), "trust_env": False, "limits": limits, "timeout": 60}
+            with httpx.Client(base_url=address, **given) as client:
                 yield client, server
         finally:
             server.should_exit = True

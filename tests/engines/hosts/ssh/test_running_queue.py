@@ -85,7 +85,7 @@ def test_jobs_that_do_not_fit_together_run_one_after_the_other_the_urgent_first(
     for before, after in pairwise(ends):
         assert before.completion_time is not None
         assert after.start_time is not None
-        assert before.completion_time <= after.start_time
+        assert before.completion_time <= after.start_time, submitter.ok("describe", "urgent", "patient")
     signal.unlink()
 
 
