@@ -96,9 +96,7 @@ def faults(page: Page, address: str, looks: Mapping[str, list[str] | None]) -> I
     page.emulate_media(color_scheme="light")
     page.goto(address)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    expect(page.locator("fieldset[disabled]")).to_have_count(
-        0
-    )  # what is typed before the page is connected would be lost
+    expect(page.locator("fieldset[disabled]")).to_have_count(0)  # a form, until the page is connected
     page.evaluate(AXE)
     for look, rules in looks.items():
         if look != "light":
