@@ -212,7 +212,7 @@ def _unknown_field(document: Document, model: type[BaseModel], path: Path) -> Pr
     return document.stray(path, Text("unknown field {name}", name=quoted(name)), hint=hint)
 
 
-_PATHS: tuple[tuple[str, ...], ...] = (
+_PATHS: tuple[Path, ...] = (
     (),
     ("spec",),
     ("spec", "runPolicy"),
