@@ -14,7 +14,7 @@ from oarsman.job.observed import Observed, Phase
 from oarsman.job.state import Attempt, Cause
 from oarsman.status import causes
 from oarsman.status.tags import Tags
-from tests.builders import MPIRUN, a_job, a_launcher, a_status
+from tests.builders import MPIRUN, a_job, a_launcher, a_rank, a_status
 
 JOB = a_job(launch=MPIRUN)
 MPICH_JOB = replace(JOB, implementation=Implementation.MPICH, implementation_stated=True)
@@ -193,7 +193,7 @@ def read(job: Job, text: str, code: int, **given: object) -> Cause:
     said = [spoken for line in text.splitlines() if (spoken := tags.read(line)) is not None]
     ranks = tuple(each.rank for each in said) if tags.seen else ()
     lines = tuple(each.text for each in said)
-    seen = Observed(launcher_lines=lines, launcher_ranks=ranks, ranks_report=False)
+    seen = Observed(launcher_lines=lines, launcher_ranks=ranks, launcher_relays=True, ranks_report=False)
     return causes.of_failed_launcher(job, replace(seen, **given), a_launcher(Phase.FAILED, code=code))  # type: ignore[arg-type]
 
 
@@ -279,6 +279,12 @@ def test_what_a_rank_that_is_well_complains_about_is_no_hint_for_another() -> No
     own = warned.replace("[1,0]<stderr>", "[1,3]<stderr>")
     assert read(job, own, 5).summary.endswith("exited with code 5: cache.db: No such file or directory")
     assert read(job, "cache.db: No such file or directory\n" + OPENMPI4_OTHERS_GO_ON, 5).hint is None
+
+
+def test_a_rank_that_reported_gets_no_hint_from_another_ranks_line() -> None:
+    lines, ranks = ("cache.db: No such file or directory", "mpirun: done"), (0, None)
+    seen = Observed(ranks=(a_rank(3, code=5),), launcher_lines=lines, launcher_ranks=ranks, launcher_relays=True)
+    assert causes.of_failed_launcher(JOB, seen, a_launcher(Phase.FAILED, code=5)).hint is None
 
 
 def test_the_words_of_a_script_around_mpirun_are_its_own_where_ranks_have_tags() -> None:

@@ -113,6 +113,7 @@ class Observed:
     line: LaunchLine | None = None  # of the newest world, as in World
     world_hosts: tuple[str, ...] = ()  # of the newest world, as in World
     launcher_lines: tuple[str, ...] = ()  # the last lines the launcher wrote
+    launcher_relays: bool = False  # what ranks wrote is among them
     launcher_ranks: tuple[int | None, ...] = ()  # whose each of them is, None: its own; (): not known
     published_hosts: tuple[str, ...] | None = None  # what discover_hosts.sh says now; None: not written yet
     prepared: bool | None = None  # whether what `Prepare` made is there; None: published_hosts tells

@@ -242,7 +242,7 @@ def _hint_for(job: Job, rank: RankReport, seen: Observed) -> str | None:
     """From what the rank itself wrote; else from what the launcher did, less what it says whenever a rank fails."""
     code = rank.exit.code if rank.exit else 0
     known = known_errors.recognise((rank.reason, *rank.last_lines), code=code)
-    known = known or known_errors.recognise(seen.launcher_lines, code=code, aftermath=False)
+    known = known or known_errors.recognise(speakers.of_launcher_itself(seen), code=code, aftermath=False)
     if known is None:
         return _left_alone(rank, seen)
     error, line = known

@@ -1,7 +1,7 @@
 """Whose the last lines of a launcher are, and which of them tell why it failed.
 
-Where ranks do not report for themselves, what they wrote came out of the launcher. Its tags say who wrote a line;
-without them a line may be anybody's, and the last one is mostly that of a rank that was well.
+Where a launcher relays what its ranks write, tags say who wrote a line; without them it may be anybody's, and the last
+one is mostly that of a rank that was well.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ def of_rank(seen: Observed, rank: int | None) -> Sequence[str]:
     return _written_by(seen, rank) or _written_by(seen, None)
 
 
+def of_launcher_itself(seen: Observed) -> Sequence[str]:
+    """Without tags, all of them."""
+    return _written_by(seen, None) if seen.launcher_ranks else seen.launcher_lines
+
+
 def evidence(job: Job, seen: Observed, rank: int | None, ended: Exit) -> Sequence[str]:
     """What may be taken for the reason why that rank ended so; None: a rank that nobody named."""
     if _one_voice(job, seen):
@@ -36,7 +41,7 @@ def of_launcher(job: Job, seen: Observed, ended: Exit | None) -> Sequence[str]:
     """What may be taken for the reason why the launcher ended; without tags its ssh may have written any line."""
     if not seen.launcher_ranks or _one_voice(job, seen):
         return seen.launcher_lines
-    return (*_written_by(seen, None), *(_telling(seen, ended) if ended else ()))
+    return (*of_launcher_itself(seen), *(_telling(seen, ended) if ended else ()))
 
 
 def last_word_of_rank(job: Job, seen: Observed, rank: int | None, ended: Exit) -> str | None:
@@ -56,9 +61,9 @@ def last_word_of_launcher(job: Job, seen: Observed, ended: Exit | None) -> str |
 
 
 def _one_voice(job: Job, seen: Observed) -> bool:
-    """Whether all lines are of one: of the launcher where ranks report, or of the only rank."""
+    """Whether all lines are of one: of the launcher itself, or of the only rank."""
     alone = job.launch is not None and job.launch.processes == 1
-    return seen.ranks_report or alone or len(placement.expected_of_newest(job, seen)) == 1
+    return not seen.launcher_relays or alone or len(placement.expected_of_newest(job, seen)) == 1
 
 
 def _written_by(seen: Observed, rank: int | None) -> Sequence[str]:

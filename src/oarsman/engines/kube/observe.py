@@ -67,6 +67,7 @@ def observe(job: Job, seen: JobObjects) -> Observed:
         workers=tuple(workers),
         launcher=launcher,
         launcher_lines=tuple(each.text for each in said),
+        launcher_relays=True,
         launcher_ranks=tuple(each.rank for each in said) if tagged else (),
         out_of_memory=tuple(memory),
         published_hosts=config_map.published(seen.config.data) if seen.config is not None else None,
