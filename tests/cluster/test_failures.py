@@ -195,7 +195,8 @@ def test_what_another_rank_wrote_last_is_not_the_reason(place: Place, image: str
         assert cause["lastLines"] == ["part missing"]
     else:
         assert cause["summary"] == f"rank 1 on {job.worker(1)} exited with code 5"
-        assert "epoch 1" in cause["lastLines"], "the last lines of the launcher, whoever wrote them"
+        told = [line.partition(" ")[0] for line in cause["lastLines"]]
+        assert "epoch" in told, "the last lines of the launcher, whoever wrote them"
 
 
 @pytest.mark.parametrize("tagged", [True, False], ids=["tagged", "untagged"])
