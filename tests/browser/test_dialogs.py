@@ -47,6 +47,23 @@ def test_the_keyboard_stays_at_the_buttons_when_what_it_did_draws_others(server:
     assert page.evaluate("document.activeElement.closest('.oarsman-actions') !== null")
 
 
+def test_buttons_that_stay_are_not_drawn_anew_so_no_click_on_one_is_lost(server: Served, opened: Opened) -> None:
+    oarsman(server, "submit", "-n", "1", "--cpus", "50m", "--name", "steady", "--", "sleep", "600")
+    page = opened("/jobs/default/steady")
+    names = ("Suspend", "Scale", "Stop", "Clone", "Delete")
+    expect(page.locator(".oarsman-actions button")).to_have_text([re.compile(f"{name}$") for name in names])
+    stay = {name: page.get_by_role("button", name=name, exact=True).element_handle() for name in names}
+    oarsman(server, "suspend", "steady")
+    after = [re.compile(f"{name}$") for name in ("Resume", *names[1:])]
+    expect(page.locator(".oarsman-actions button")).to_have_text(after)
+    oarsman(server, "stop", "steady")
+    expect(page.locator(".oarsman-actions button")).to_have_text([re.compile("Run again$"), *after[-2:]])
+    there = [name for name, handle in stay.items() if handle is not None and handle.evaluate("one => one.isConnected")]
+    assert there == ["Clone", "Delete"]
+    stay["Clone"].click()  # type: ignore[union-attr]
+    expect(page.get_by_role("dialog").get_by_label("New name")).to_be_focused()
+
+
 def test_enter_does_what_the_dialog_is_for(server: Served, opened: Opened, job: str) -> None:
     page = opened(job)
     page.get_by_role("button", name="Clone").click()

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.cli.sweep_run import grid_of, points_of
+from oarsman.cli.sweep_run import grid_of, points_of, show_results
 from oarsman.errors import ManifestError, UsageError
 from oarsman.job.sweep import text_of, typed, values_of
+from oarsman.service.models import SweepPoint, SweepView
 
 from .fakes import FakeJobs, oarsman
 
 GRID = ("--name", "s", "--grid", "lr=0.1,2")
 COMMAND = ("-n", "1", "--", "train", "{{lr}}")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @given(st.text(alphabet="0123456789.e+-truefalse_ x", max_size=8))
@@ -127,3 +131,79 @@ def test_what_is_missing_is_named(jobs: FakeJobs, words: tuple[str, ...], about:
 def test_json_is_what_rest_tells(jobs: FakeJobs) -> None:
     view = json.loads(oarsman(jobs, "sweep", "run", *GRID, "--no-wait", "-o", "json", *COMMAND).stdout)
     assert [point["parameters"] for point in view["points"]] == [{"lr": 0.1}, {"lr": 2}]
+
+
+# -- which point was best ----------------------------------------------------------------------------------
+def a_view(*points: tuple[str, float | None, float]) -> SweepView:
+    """Of state, metric and seconds."""
+    return SweepView(
+        key="default/s",
+        name="s",
+        namespace="default",
+        created=NOW,
+        state="Failed",
+        total=len(points),
+        states={},
+        parameters=["lr"],
+        metric="loss: ([0-9.]+)",
+        points=[
+            SweepPoint(
+                index=index,
+                parameters={"lr": index},
+                key=f"default/s-{index:04}",
+                state=state,
+                started=NOW,
+                ended=NOW + timedelta(seconds=took),
+                metric=metric,
+            )
+            for index, (state, metric, took) in enumerate(points)
+        ],
+    )
+
+
+FIVE = a_view(
+    ("Succeeded", 0.5, 9), ("Failed", 0.1, 1), ("Succeeded", None, 5), ("Succeeded", 0.2, 7), ("Succeeded", 0.2, 8)
+)
+
+
+@pytest.mark.parametrize(
+    ("sort", "points"),
+    [
+        ("metric", ["1", "3 (best)", "4 (best)", "0", "2"]),
+        ("-metric", ["0 (best)", "3", "4", "1", "2"]),
+        ("took", ["1", "2 (best)", "3", "4", "0"]),
+        (None, ["0", "1", "2", "3", "4"]),
+    ],
+)
+def test_points_are_sorted_and_the_best_of_those_that_succeeded_is_marked(
+    sort: str | None, points: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_results(FIVE, None, sort)
+    assert [line.partition("  ")[0].strip() for line in capsys.readouterr().out.splitlines()[1:]] == points
+    show_results(FIVE, "json", sort)
+    found = json.loads(capsys.readouterr().out)["points"]
+    said = [f"{point['index']} (best)" if point.get("best") else str(point["index"]) for point in found]
+    assert said == points
+    assert all(("best" in point) is (sort is not None) for point in found)
+    show_results(FIVE, "csv", sort)
+    assert [row["point"] for row in csv.DictReader(capsys.readouterr().out.splitlines())] == [p[0] for p in points]
+
+
+@pytest.mark.parametrize(
+    ("view", "sort", "known"),
+    [
+        (FIVE, "loss", "there is: metric, took"),
+        (a_view(("Succeeded", None, 1)), "-metric", "there is: took"),
+        (a_view().model_copy(update={"points": ()}), "metric", "its points have no numbers yet"),
+    ],
+)
+def test_sorting_by_what_no_point_has_names_what_there_is(view: SweepView, sort: str, known: str) -> None:
+    with pytest.raises(UsageError, match=f"no point of s has {sort.removeprefix('-')}") as caught:
+        show_results(view, None, sort)
+    assert caught.value.hint == known
+
+
+def test_a_minus_before_what_to_sort_by_is_no_option(jobs: FakeJobs) -> None:
+    assert oarsman(jobs, "sweep", "run", *GRID, "--no-wait", *COMMAND).exit_code == 0
+    result = oarsman(jobs, "sweep", "show", "s", "--sort", "-metric")
+    assert (result.exit_code, "no point of s has metric" in result.stderr) == (2, True), result.stderr

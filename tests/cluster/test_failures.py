@@ -160,7 +160,10 @@ def test_a_rank_that_reaches_the_memory_limit_is_named_with_its_host(place: Plac
 @together
 def test_the_exit_code_and_the_last_lines_of_a_program_that_fails_are_in_the_status(place: Place) -> None:
     program = "from mpi4py import MPI\nimport sys\nif MPI.COMM_WORLD.rank == 1: sys.exit('no such parameter: depth')"
-    job = place.submit(mpijob("wrong", place.image(), program=("python3", "-c", program), policy=ONCE))
+    tagged = {"oarsman.dev/tag-output": "true"}
+    job = place.submit(
+        mpijob("wrong", place.image(), program=("python3", "-c", program), policy=ONCE, annotations=tagged)
+    )
     status = job.wait_for("Failed")
     failed, cause = condition(status, "Failed"), status["cause"]
     assert failed["reason"] == "MPIJobFailed"
@@ -168,6 +171,50 @@ def test_the_exit_code_and_the_last_lines_of_a_program_that_fails_are_in_the_sta
     assert "no such parameter: depth" in failed["message"]
     assert (cause["exitCode"], cause["rank"]) == (1, 1)
     assert any("no such parameter: depth" in line for line in cause["lastLines"])
+
+
+# Rank 1 says what it lacks and ends; the others go on and say so until mpirun ends them or, with MPICH, they are done.
+OTHERS_GO_ON = """
+if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then echo 'part missing' >&2; sleep 1; exit 5; fi
+for epoch in 1 2 3 4 5 6 7 8 9; do echo "epoch $epoch"; sleep 0.5; done
+"""
+
+
+@pytest.mark.parametrize("image", ["openmpi4", "openmpi5"])
+@pytest.mark.parametrize("tagged", [True, False], ids=["tagged", "untagged"])
+@together
+def test_what_another_rank_wrote_last_is_not_the_reason(place: Place, image: str, tagged: bool) -> None:
+    annotations = {"oarsman.dev/tag-output": "true"} if tagged else {}
+    program = ("sh", "-c", OTHERS_GO_ON)
+    name = f"not-i-{image}-{str(tagged).lower()}"
+    job = place.submit(mpijob(name, place.image(image), program=program, policy=ONCE, annotations=annotations))
+    cause = job.wait_for("Failed")["cause"]
+    assert (cause["rank"], cause["exitCode"]) == (1, 5)
+    if tagged:
+        assert cause["summary"] == f"rank 1 on {job.worker(1)} exited with code 5: part missing"
+        assert cause["lastLines"] == ["part missing"]
+    else:
+        assert cause["summary"] == f"rank 1 on {job.worker(1)} exited with code 5"
+        told = [line.partition(" ")[0] for line in cause["lastLines"]]
+        assert "epoch" in told, "the last lines of the launcher, whoever wrote them"
+
+
+@pytest.mark.parametrize("tagged", [True, False], ids=["tagged", "untagged"])
+@together
+def test_where_mpich_does_not_say_which_rank_failed_no_ranks_line_is_the_reason(place: Place, tagged: bool) -> None:
+    annotations = {"oarsman.dev/tag-output": "true"} if tagged else {}
+    manifest = mpijob(
+        f"not-us-{str(tagged).lower()}",
+        place.image("mpich"),
+        program=("sh", "-c", OTHERS_GO_ON),
+        policy=ONCE,
+        annotations=annotations,
+        mpiImplementation="MPICH",
+    )
+    job = place.submit(manifest)
+    cause = job.wait_for("Failed")["cause"]
+    assert cause["summary"] == "the launcher exited with code 5"
+    assert {"part missing", "epoch 1"} <= set(cause["lastLines"])
 
 
 @together

@@ -1,6 +1,6 @@
 """What launchers wrote in a real cluster when two ranks on two workers failed, and the cause that is read from it.
 
-The texts are those the kubelet kept, without the tags of ranks, which the engine takes off before.
+The texts are those the kubelet kept. Lines of ranks that have tags say whose they are; others may be anybody's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from oarsman.job.job import Implementation, Job
 from oarsman.job.observed import Observed, Phase
 from oarsman.job.state import Attempt, Cause
 from oarsman.status import causes
-from tests.builders import MPIRUN, a_job, a_launcher, a_status
+from oarsman.status.tags import Tags
+from tests.builders import MPIRUN, a_job, a_launcher, a_rank, a_status
 
 JOB = a_job(launch=MPIRUN)
 MPICH_JOB = replace(JOB, implementation=Implementation.MPICH, implementation_stated=True)
@@ -77,6 +78,89 @@ thus causing the job to be terminated. The first process to do so was:
    Process name: [prterun-sh-rzhxl-launcher-7@1,0]
    Exit code:    3
 --------------------------------------------------------------------------"""
+# Rank 3 of 4 failed; the others went on until mpirun ended them. Without tags, and with them.
+OPENMPI4_OTHERS_GO_ON = """\
+rank 0: reading part 0
+rank 1: reading part 1
+rank 2: reading part 2
+rank 3: reading part 3
+part missing
+epoch 1 loss 0.5
+epoch 1 loss 0.5
+epoch 1 loss 0.5
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+epoch 2
+epoch 2
+epoch 2
+--------------------------------------------------------------------------
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[9651,1],3]
+  Exit code:    5
+--------------------------------------------------------------------------"""
+OPENMPI4_TAGGED = """\
+[1,1]<stdout>:rank 1: reading part 1
+[1,2]<stdout>:rank 2: reading part 2
+[1,0]<stdout>:rank 0: reading part 0
+[1,3]<stdout>:rank 3: reading part 3
+[1,3]<stderr>:part missing
+[1,0]<stdout>:epoch 1 loss 0.5
+[1,1]<stdout>:epoch 1 loss 0.5
+[1,2]<stdout>:epoch 1 loss 0.5
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+[1,0]<stdout>:epoch 2
+[1,1]<stdout>:epoch 2
+[1,2]<stdout>:epoch 2
+--------------------------------------------------------------------------
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[9979,1],3]
+  Exit code:    5
+--------------------------------------------------------------------------"""
+OPENMPI5_OTHERS_GO_ON = """\
+rank 3: reading part 3
+part missing
+epoch 1 loss 0.5
+epoch 1 loss 0.5
+epoch 1 loss 0.5
+--------------------------------------------------------------------------
+prterun detected that one or more processes exited with non-zero status,
+thus causing the job to be terminated. The first process to do so was:
+
+   Process name: [prterun-vm-19205@1,3]
+   Exit code:    5
+--------------------------------------------------------------------------"""
+OPENMPI5_TAGGED = """\
+[1,3]<stdout>: rank 3: reading part 3
+[1,3]<stderr>: part missing
+[1,0]<stdout>: epoch 1 loss 0.5
+[1,1]<stdout>: epoch 1 loss 0.5
+[1,2]<stdout>: epoch 1 loss 0.5
+--------------------------------------------------------------------------
+prterun detected that one or more processes exited with non-zero status,
+thus causing the job to be terminated. The first process to do so was:
+
+   Process name: [prterun-vm-19323@1,3]
+   Exit code:    5
+--------------------------------------------------------------------------"""
+MPICH_OTHERS_GO_ON = """\
+rank 3: reading part 3
+part missing
+epoch 1 loss 0.5
+epoch 2"""
+MPICH_OTHERS_GO_ON_TAGGED = """\
+[3] rank 3: reading part 3
+[3] part missing
+[0] epoch 1 loss 0.5
+[2] epoch 2"""
 MPICH = "part missing\npart missing"
 MPICH_TAGGED_FOR_OPENMPI = """\
 [mpiexec@sh-w26v6-launcher] match_arg (lib/utils/args.c:166): unrecognized argument tag-output
@@ -105,26 +189,111 @@ supported options.
 
 
 def read(job: Job, text: str, code: int, **given: object) -> Cause:
-    seen = Observed(launcher_lines=tuple(text.splitlines()), ranks_report=False)
+    tags = Tags(hydra=job.implementation is Implementation.MPICH)
+    said = [spoken for line in text.splitlines() if (spoken := tags.read(line)) is not None]
+    ranks = tuple(each.rank for each in said) if tags.seen else ()
+    lines = tuple(each.text for each in said)
+    seen = Observed(launcher_lines=lines, launcher_ranks=ranks, launcher_relays=True, ranks_report=False)
     return causes.of_failed_launcher(job, replace(seen, **given), a_launcher(Phase.FAILED, code=code))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("job", "text", "summary"),
     [
-        pytest.param(JOB, OPENMPI4, "rank 1 on pi-worker-1 exited with code 3: oh no", id="Open MPI 4"),
-        pytest.param(JOB, OPENMPI4_NAMES_NOBODY, "a rank exited with code 3: oh no", id="Open MPI 4 names nobody"),
+        pytest.param(JOB, OPENMPI4, "rank 1 on pi-worker-1 exited with code 3", id="Open MPI 4"),
+        pytest.param(JOB, OPENMPI4_NAMES_NOBODY, "a rank exited with code 3", id="Open MPI 4 names nobody"),
         pytest.param(JOB, OPENMPI4_NAMES_NOBODY_SILENT, "a rank exited with code 3", id="names nobody, silent"),
         pytest.param(JOB, OPENMPI4_SILENT, "rank 0 on pi-worker-0 exited with code 3", id="Open MPI 4, silent"),
         pytest.param(JOB, WARNING + OPENMPI4_SILENT, "rank 0 on pi-worker-0 exited with code 3", id="with a warning"),
-        pytest.param(JOB, OPENMPI5, "rank 1 on pi-worker-1 exited with code 3: part missing", id="Open MPI 5"),
+        pytest.param(JOB, OPENMPI5, "rank 1 on pi-worker-1 exited with code 3", id="Open MPI 5"),
         pytest.param(JOB, OPENMPI5_SILENT, "rank 0 on pi-worker-0 exited with code 3", id="Open MPI 5, silent"),
-        pytest.param(MPICH_JOB, MPICH, "the launcher exited with code 3: part missing", id="MPICH"),
+        pytest.param(MPICH_JOB, MPICH, "the launcher exited with code 3", id="MPICH"),
         pytest.param(MPICH_JOB, "", "the launcher exited with code 3: it wrote nothing", id="MPICH, silent"),
     ],
 )
-def test_a_rank_that_failed_is_named_with_its_host_and_its_own_words_alone(job: Job, text: str, summary: str) -> None:
+def test_a_rank_that_failed_is_named_with_its_host_and_without_words_that_may_be_anothers(
+    job: Job, text: str, summary: str
+) -> None:
     assert read(job, text, 3).summary == summary
+
+
+FOUR = replace(MPIRUN, processes=4)
+OTHERS_GO_ON = [
+    pytest.param(OPENMPI4_OTHERS_GO_ON, OPENMPI4_TAGGED, id="Open MPI 4"),
+    pytest.param(OPENMPI5_OTHERS_GO_ON, OPENMPI5_TAGGED, id="Open MPI 5"),
+]
+
+
+@pytest.mark.parametrize(("untagged", "tagged"), OTHERS_GO_ON)
+def test_what_another_rank_wrote_last_is_not_why_a_rank_failed(untagged: str, tagged: str) -> None:
+    job = a_job(workers=4, launch=FOUR)
+    cause = read(job, tagged, 5)
+    assert cause.summary == "rank 3 on pi-worker-3 exited with code 5: part missing"
+    assert cause.last_lines == ("rank 3: reading part 3", "part missing")
+    cause = read(job, untagged, 5)
+    assert cause.summary == "rank 3 on pi-worker-3 exited with code 5"
+    assert "part missing" in cause.last_lines, "all that the launcher passed on is there to be read"
+
+
+@pytest.mark.parametrize("text", [MPICH_OTHERS_GO_ON, MPICH_OTHERS_GO_ON_TAGGED], ids=["untagged", "tagged"])
+def test_where_nobody_says_which_rank_failed_no_line_of_a_rank_is_the_reason(text: str) -> None:
+    cause = read(replace(MPICH_JOB, launch=FOUR), text, 5)
+    assert cause.summary == "the launcher exited with code 5"
+    assert cause.last_lines[-1] == "epoch 2"
+
+
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "train.py", line 7, in <module>
+ValueError: shapes do not match
+epoch 2"""
+TRACEBACK_TAGGED = """\
+[0] epoch 1
+[1] Traceback (most recent call last):
+[0] epoch 2
+[1]   File "train.py", line 7, in <module>
+[0] Error: 0.5
+[1] ValueError: shapes do not match
+[0] epoch 3"""
+
+
+@pytest.mark.parametrize("text", [TRACEBACK, TRACEBACK_TAGGED], ids=["untagged", "tagged"])
+def test_a_traceback_is_the_reason_whoever_wrote_it(text: str) -> None:
+    job = replace(MPICH_JOB, launch=FOUR)
+    assert read(job, text, 1).summary == "the launcher exited with code 1: ValueError: shapes do not match"
+
+
+def test_a_traceback_is_not_why_a_rank_ended_with_a_code_of_its_own() -> None:
+    """It goes on after one that it has caught; one that ends with an exception ends with code 1."""
+    text = TRACEBACK + "\n" + OPENMPI5_SILENT
+    assert read(JOB, text, 3).summary == "rank 0 on pi-worker-0 exited with code 3"
+    assert read(JOB, text.replace("code:    3", "code:    1"), 1).summary.endswith(
+        "code 1: ValueError: shapes do not match"
+    )
+
+
+def test_what_a_rank_that_is_well_complains_about_is_no_hint_for_another() -> None:
+    warned = "[1,0]<stderr>:cache.db: No such file or directory\n" + OPENMPI4_TAGGED
+    job = a_job(workers=4, launch=FOUR)
+    assert read(job, warned, 5).hint is None
+    own = warned.replace("[1,0]<stderr>", "[1,3]<stderr>")
+    assert read(job, own, 5).summary.endswith("exited with code 5: cache.db: No such file or directory")
+    assert read(job, "cache.db: No such file or directory\n" + OPENMPI4_OTHERS_GO_ON, 5).hint is None
+
+
+def test_a_rank_that_reported_gets_no_hint_from_another_ranks_line() -> None:
+    lines, ranks = ("cache.db: No such file or directory", "mpirun: done"), (0, None)
+    seen = Observed(ranks=(a_rank(3, code=5),), launcher_lines=lines, launcher_ranks=ranks, launcher_relays=True)
+    assert causes.of_failed_launcher(JOB, seen, a_launcher(Phase.FAILED, code=5)).hint is None
+
+
+def test_the_words_of_a_script_around_mpirun_are_its_own_where_ranks_have_tags() -> None:
+    job = a_job(launch=replace(MPIRUN, in_shell=True))
+    assert read(job, "[1,0]<stdout>:done\nno results", 4).summary == "the launcher exited with code 4: no results"
+
+
+def test_a_script_of_which_nobody_knows_that_it_starts_ranks_is_told_with_its_last_line() -> None:
+    assert read(a_job(launch=None), "no such data", 4).summary == "the launcher exited with code 4: no such data"
 
 
 def test_the_host_of_a_rank_is_a_part_of_the_cause() -> None:
@@ -144,12 +313,12 @@ def test_the_only_rank_there_is_needs_no_naming() -> None:
 
 def test_a_code_that_a_shell_around_mpirun_may_have_changed_is_not_taken_for_the_ranks() -> None:
     job = a_job(launch=replace(MPIRUN, in_shell=True))
-    assert read(job, OPENMPI4_NAMES_NOBODY, 5).summary == "the launcher exited with code 5: oh no"
+    assert read(job, OPENMPI4_NAMES_NOBODY, 5).summary == "the launcher exited with code 5"
 
 
 def test_no_host_is_named_where_the_launch_line_does_not_settle_it() -> None:
     job = a_job(launch=replace(MPIRUN, unclear=("--map-by",)))
-    assert read(job, OPENMPI4, 3).summary == "rank 1 exited with code 3: oh no"
+    assert read(job, OPENMPI4, 3).summary == "rank 1 exited with code 3"
 
 
 def test_ranks_are_where_the_attempt_put_them_and_not_where_a_later_scaling_would() -> None:

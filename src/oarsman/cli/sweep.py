@@ -132,15 +132,20 @@ def _row(view: SweepView, session: Session) -> list[str]:
     "show",
     t("Show the results of a sweep: parameters, state, duration, metric and cause of every point."),
     "oarsman sweep show rates",
+    ("oarsman sweep show rates --sort metric", t("the lowest first, as for a loss; -metric: the highest first")),
     ("oarsman sweep show rates -o csv", t("for a spreadsheet")),
 )
 @_name
+@option(
+    "--sort WHAT",
+    t("Sort by metric or took, the lowest first, and mark the best of the points that succeeded. -WHAT: the highest."),
+)
 @options.output("table", "json", "csv")
 @options.place
-def show(session: Session, name: str, output: str | None) -> None:
+def show(session: Session, name: str, sort: str | None, output: str | None) -> None:
     from oarsman.cli.sweep_run import show_results
 
-    show_results(session.run(session.service.sweep(session.key(name))), output)
+    show_results(session.run(session.service.sweep(session.key(name))), output, sort)
 
 
 @command.verb(

@@ -9,7 +9,7 @@ import csv
 import io
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -219,24 +219,55 @@ class ServerDrive:
 
 
 # -- results ------------------------------------------------------------------------------------------
-def show_results(view: SweepView, output: str | None) -> None:
+def show_results(view: SweepView, output: str | None, sort: str | None = None) -> None:
     from oarsman.service.sweeps import csv_text, seconds
 
+    best: Collection[int] = ()
+    if sort:
+        view, best = _sorted(view, sort)
     if output == "json":
-        documents.emit(view, "json")
+        document = documents.plain(view)
+        for point in document["points"] if sort else ():
+            point["best"] = point["index"] in best
+        documents.emit(document, "json")
     elif output == "csv":
         click.echo(csv_text(view), nl=False)
     else:
         metric = [t("METRIC")] if view.metric else []
         headers = [t("POINT"), *view.parameters, t("STATE"), t("TOOK"), *metric, t("CAUSE")]
-        render.table(headers, [_point_row(view, point, seconds(point)) for point in view.points])
+        rows = [_point_row(view, point, seconds(point), best=point.index in best) for point in view.points]
+        render.table(headers, rows)
 
 
-def _point_row(view: SweepView, point: SweepPoint, took: float | None) -> list[str]:
+def _sorted(view: SweepView, sort: str) -> tuple[SweepView, Collection[int]]:
+    """Points without a value come last. The best are the first of those that succeeded: one that failed may have shown
+    any number before."""
+    from oarsman.service.sweeps import seconds
+
+    measures: dict[str, Callable[[SweepPoint], float | None]] = {"metric": lambda point: point.metric, "took": seconds}
+    there = [name for name, measure in measures.items() if any(measure(point) is not None for point in view.points)]
+    name = sort.removeprefix("-")
+    if name not in there:
+        known = t("there is: {names}", names=", ".join(there)) if there else t("its points have no numbers yet")
+        raise UsageError(t("no point of {sweep} has {what}", sweep=short(view.key), what=name), hint=known)
+    sign = -1 if sort.startswith("-") else 1
+
+    def place(point: SweepPoint) -> tuple[bool, float]:
+        value = measures[name](point)
+        return value is None, sign * (value or 0)
+
+    points = sorted(view.points, key=place)
+    first = next((place(point) for point in points if point.state == names.SUCCEEDED), (True, 0))
+    best = [] if first[0] else [p.index for p in points if p.state == names.SUCCEEDED and place(p) == first]
+    return view.model_copy(update={"points": points}), best
+
+
+def _point_row(view: SweepView, point: SweepPoint, took: float | None, *, best: bool) -> list[str]:
     values = [text_of(point.parameters.get(name, "")) for name in view.parameters]
     metric = ["" if point.metric is None else f"{point.metric:g}"] if view.metric else []
     duration = "" if took is None else units.duration(took)
-    return [str(point.index), *values, point.state, duration, *metric, of(point.cause)]
+    index = t("{point} (best)", point=point.index) if best else str(point.index)
+    return [index, *values, point.state, duration, *metric, of(point.cause)]
 
 
 # -- parameters as people write them -------------------------------------------------------------------

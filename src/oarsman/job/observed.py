@@ -112,7 +112,9 @@ class Observed:
     earlier_worlds: tuple[World, ...] = ()  # of the newest attempt; of those that were alike, one
     line: LaunchLine | None = None  # of the newest world, as in World
     world_hosts: tuple[str, ...] = ()  # of the newest world, as in World
-    launcher_lines: tuple[str, ...] = ()  # the last lines the launcher itself wrote
+    launcher_lines: tuple[str, ...] = ()  # the last lines the launcher wrote
+    launcher_relays: bool = False  # what ranks wrote is among them
+    launcher_ranks: tuple[int | None, ...] = ()  # whose each of them is, None: its own; (): not known
     published_hosts: tuple[str, ...] | None = None  # what discover_hosts.sh says now; None: not written yet
     prepared: bool | None = None  # whether what `Prepare` made is there; None: published_hosts tells
     gang_asks: bool = False  # a scheduler is asked to keep places for the gang

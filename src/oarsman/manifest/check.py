@@ -208,11 +208,17 @@ def _unknown_field(document: Document, model: type[BaseModel], path: Path) -> Pr
     if path[:-1] == _ROLES:
         wrong = Text("unknown replica type {name}; there are Launcher and Worker", name=quoted(name))
         return document.stray(path, wrong, hint=nearest(name, known))
-    hint = nearest(name, known) or _elsewhere(model, path)
+    hint = _elsewhere(model, path) or nearest(name, known)
     return document.stray(path, Text("unknown field {name}", name=quoted(name)), hint=hint)
 
 
-_PATHS: tuple[tuple[str, ...], ...] = ((), ("spec",), ("spec", "runPolicy"), ("spec", "runPolicy", "schedulingPolicy"))
+_PATHS: tuple[Path, ...] = (
+    (),
+    ("spec",),
+    ("spec", "runPolicy"),
+    ("spec", "runPolicy", "schedulingPolicy"),
+    _ROLES,
+)
 
 
 def _elsewhere(model: type[BaseModel], path: Path) -> str | None:
@@ -220,7 +226,7 @@ def _elsewhere(model: type[BaseModel], path: Path) -> str | None:
     name = path[-1]
     for place in _PATHS:
         if place != path[:-1] and name in _fields_at(model, place):
-            return Text("it belongs to {place}", place=".".join(place) or Text("the top level"))
+            return Text("it belongs to {place}", place=".".join(map(str, place)) or Text("the top level"))
     if path[:-1] != (*_ROLES, "Launcher") and name in _fields_at(model, (*_ROLES, "Launcher")):
         return Text("it belongs to a role of mpiReplicaSpecs")
     other, version = (MPIJobV1, "v1") if model is MPIJobV2beta1 else (MPIJobV2beta1, "v2beta1")
@@ -285,6 +291,8 @@ def _settle_stray(document: Document, path: Path, guess: str | None) -> None:
         return
     value = holder.pop(name)
     document.doubts.strays.add(str(name))
+    if guess is None and (*parents,) == _ROLES:  # it is meant to be one of those that are not there
+        document.doubts.strays.update(role for role in ROLES if role not in holder)
     if guess is None or holder.get(guess) is not None:
         return
     if value and isinstance(value, dict | list):

@@ -12,6 +12,7 @@ from oarsman.job.job import ApiVersion, Implementation, Job
 from oarsman.job.launch import LaunchLine
 from oarsman.job.launch_options import HYDRA_ONLY
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1
+from oarsman.manifest.places import look
 from oarsman.manifest.problems import Path, nearest, quoted
 from oarsman.manifest.source import Document
 from oarsman.text import units
@@ -23,6 +24,7 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
 _LABEL_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 _LONGEST_NAME = 63
 _MOST_WORKERS = 20_000
+_MOST_PORTS = 4000  # more do not fit into one ssh configuration
 _LONGEST_HOSTFILE = 1_000_000  # of the mebibyte that a ConfigMap holds
 _ROLES: Path = ("spec", "mpiReplicaSpecs")
 _WORKERS: Path = (*_ROLES, "Worker", "replicas")
@@ -59,6 +61,7 @@ def check_job(document: Document, job: Job) -> Iterator[Problem]:
     yield from _check_labels(document, job)
     yield from _check_annotations(document, job.annotations)
     yield from _check_main_container(document, job)
+    yield from _check_ports(document, job)
     yield from _check_scheduling(document, job)
     if job.launch is not None and document.sound(*_launch_words(job)):
         yield from _check_launch(document, job, job.launch)
@@ -181,6 +184,14 @@ def _check_main_container(document: Document, job: Job) -> Iterator[Problem]:
         name, has = quoted(job.main_container), all_of(known)
         wrong = Text("the {whose} has no container {name}; it has {known}", whose=whose, name=name, known=has)
         yield document.problem(("spec", "mainContainer"), wrong, hint=nearest(job.main_container, known))
+
+
+def _check_ports(document: Document, job: Job) -> Iterator[Problem]:
+    network: Path = (*_ROLES, "Worker", "template", "spec", "hostNetwork")
+    crowded = look(document.value, *network) is True and _MOST_PORTS < job.workers <= _MOST_WORKERS
+    if crowded and document.sound(_WORKERS, network):
+        template = Text("at most {most} workers can be on the host network, each with a port of its own")
+        yield document.problem(_WORKERS, Text(template, most=_MOST_PORTS))
 
 
 def _container_names(job: Job, whose: str) -> Iterator[Path]:

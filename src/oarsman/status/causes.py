@@ -18,7 +18,7 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Exit, Member, Observed, RankReport
 from oarsman.job.state import Cause
 from oarsman.plan import placement
-from oarsman.status import exits, known_errors, mpirun_words, stacks
+from oarsman.status import exits, known_errors, mpirun_words, speakers, stacks
 from oarsman.text.sentence import Text, cut, one_line
 
 LINES: Final = 20  # of what was last written, kept with the cause
@@ -242,7 +242,7 @@ def _hint_for(job: Job, rank: RankReport, seen: Observed) -> str | None:
     """From what the rank itself wrote; else from what the launcher did, less what it says whenever a rank fails."""
     code = rank.exit.code if rank.exit else 0
     known = known_errors.recognise((rank.reason, *rank.last_lines), code=code)
-    known = known or known_errors.recognise(seen.launcher_lines, code=code, aftermath=False)
+    known = known or known_errors.recognise(speakers.of_launcher_itself(seen), code=code, aftermath=False)
     if known is None:
         return _left_alone(rank, seen)
     error, line = known
@@ -306,21 +306,23 @@ def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
     did = Text("called MPI_Abort with code {code}", code=named.exit.code) if named.aborted else ending.words
     did = Text("ended without calling MPI_Finalize") if named.unfinalized else did
     words = Text("{who} {did}", who=who, did=did)
-    known = known_errors.recognise(seen.launcher_lines, code=named.exit.code, aftermath=False)
-    last = _crashed_at(ending, seen.launcher_lines)
+    lines = speakers.of_rank(seen, rank)
+    evidence = speakers.evidence(job, seen, rank, named.exit)
+    known = known_errors.recognise(evidence, code=named.exit.code, aftermath=False)
+    last = _crashed_at(ending, lines)
     if ending.signal is None:
         error = mpirun_words.mpi_error(seen.launcher_lines, rank) if rank is not None else None
-        last = error or mpirun_words.programs_last_word(seen.launcher_lines)
-    said = known[1] if known else last
-    tells_more = said is not None and "MPI_ABORT" not in said.upper()
+        last = error or speakers.last_word_of_rank(job, seen, rank, named.exit)
+    why = known[1] if known else last
+    tells_more = why is not None and "MPI_ABORT" not in why.upper()
     return Cause(
-        summary=_line(Text("{what}: {why}", what=words, why=said) if tells_more else words),
+        summary=_line(Text("{what}: {why}", what=words, why=why) if tells_more else words),
         rank=rank,
         host=host,
         exit_code=ending.code,
         signal=ending.signal,
         memory_limit_hit=ending.memory_limit_hit,
-        last_lines=_tail(seen.launcher_lines),
+        last_lines=_tail(lines),
         hint=known[0].hint if known and not ending.memory_limit_hit else ending.hint,
     )
 
@@ -342,10 +344,11 @@ def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
     # An engine that has ranks report starts an mpirun it has looked at; else the image decides which one runs.
     implementation = None if seen.ranks_report else job.implementation
     code = launcher.exit.code if launcher.exit is not None else None
-    known = known_errors.recognise((*seen.launcher_lines, launcher.message), implementation, code=code)
+    evidence = speakers.of_launcher(job, seen, launcher.exit)
+    known = known_errors.recognise((*evidence, launcher.message), implementation, code=code)
     ending = exits.tell(launcher.exit) if launcher.exit is not None else None
     return Cause(
-        summary=_line(known[0].sentence if known and known[0].sentence else _told(seen, launcher, ending, known)),
+        summary=_line(known[0].sentence if known and known[0].sentence else _told(job, seen, launcher, ending, known)),
         host=launcher.name or job.launcher_host,
         exit_code=ending.code if ending else None,
         signal=ending.signal if ending else None,
@@ -356,7 +359,11 @@ def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
 
 
 def _told(
-    seen: Observed, launcher: Member, ending: exits.Ending | None, known: tuple[known_errors.KnownError, str] | None
+    job: Job,
+    seen: Observed,
+    launcher: Member,
+    ending: exits.Ending | None,
+    known: tuple[known_errors.KnownError, str] | None,
 ) -> str:
     """How the launcher ended, with its own words where it has any that say more."""
     did: str
@@ -366,7 +373,7 @@ def _told(
         did = Text("ended with code 255, as it does when a host or the daemon on it is lost")
     else:
         did = ending.words
-    said = known[1] if known else mpirun_words.last_word(seen.launcher_lines) or launcher.message
+    said = known[1] if known else speakers.last_word_of_launcher(job, seen, launcher.exit) or launcher.message
     if not said and not any(line.strip() for line in seen.launcher_lines):
         said = Text("it wrote nothing")
     words = Text("{who} {did}", who=Text("the launcher"), did=did)

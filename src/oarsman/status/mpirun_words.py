@@ -69,6 +69,8 @@ _DYING_WORDS: Final = re.compile(
     r"Assertion .+ failed|free\(\): |double free|corrupted |stack smashing|terminate called|^what\(\): |"
     r"^Fatal Python error|^panic"
 )
+_TRACEBACK: Final = "Traceback (most recent call last)"
+_EXCEPTION: Final = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)(?::|$)")
 _FRAME: Final = re.compile(r"-{20,}")
 # What launchers write whenever a rank fails. It tells that one did, and nothing about why.
 _BOILERPLATE: Final = re.compile(
@@ -151,6 +153,19 @@ def programs_last_word(lines: Sequence[str]) -> str | None:
     """The last line that a program wrote, or None where only the launcher spoke."""
     program, _ = _apart(lines)
     return program[-1] if program else None
+
+
+def report(lines: Sequence[str]) -> Sequence[str]:
+    """What launcher and libraries themselves wrote, whoever failed."""
+    _, told = _apart(lines)
+    return told
+
+
+def exception(lines: Sequence[str]) -> str | None:
+    """The exception that a Python program ended with: the end of the last traceback."""
+    begun = [at for at, line in enumerate(lines) if line.startswith(_TRACEBACK)]
+    after = lines[begun[-1] + 1 :] if begun else ()
+    return next((line.strip() for line in after if _EXCEPTION.match(line)), None)
 
 
 def _apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:

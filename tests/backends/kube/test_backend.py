@@ -224,6 +224,17 @@ def test_of_a_pod_that_is_gone_the_last_lines_are_shown(jobs: KubeBackend, playe
         ]
 
 
+def test_last_lines_that_may_be_of_any_rank_are_shown_as_the_launchers(jobs: KubeBackend, played: Played) -> None:
+    record = submit(jobs)
+    words = ("epoch 2", "Process name: [[9651,1],3]", "Exit code:    5")
+    cause = Cause(summary="rank 3 failed", rank=3, host="pi-worker-1", last_lines=words)
+    played.status(record.job.key, a_status(names.FAILED, cause=cause, attempts=(Attempt(number=1, ended=NOW),)))
+    found = jobs.logs(record.job.key, LogQuery())
+    assert [(line.rank, line.host, line.text) for line in (next(found), next(found), next(found))] == [
+        (None, record.job.launcher_host, text) for text in words
+    ]
+
+
 def test_following_a_job_that_is_deleted_before_it_begins_ends(jobs: KubeBackend) -> None:
     key = submit(jobs).job.key
     threading.Timer(1, jobs.delete, [key]).start()

@@ -29,6 +29,7 @@ from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local.transport import marked
 from oarsman.errors import NotFoundError
 from oarsman.job.state import Status
+from oarsman.store.jobs import JobStore
 from oarsman.store.paths import Paths
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -175,7 +176,9 @@ class Machine:
         return seen
 
     def uid(self, key: str) -> str:
-        return self.jobs.get(key).job.uid
+        """As the store has it: whoever asks the backend wakes a supervisor."""
+        with contextlib.closing(JobStore(self.paths.database)) as store:
+            return store.get(key).uid
 
     def lines(self, key: str, **query: Any) -> list[str]:
         return [line.text for line in self.jobs.logs(key, LogQuery(**query))]

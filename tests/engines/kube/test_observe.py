@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
+from oarsman import names
 from oarsman.engines.kube import views
 from oarsman.engines.kube.client.codec import decode
 from oarsman.engines.kube.objects.common import KubeOptions
@@ -472,6 +474,27 @@ def test_the_last_lines_of_a_launcher_are_its_message_without_ours_about_memory(
     found = observe(JOB, JobObjects(status=Status(), pods=[launcher_pod_of(status)], launcher_job=launcher_job()))
     assert found.launcher_lines == ("boom", "the end")
     assert found.out_of_memory == ("pi-worker-1",)
+
+
+def test_of_lines_with_tags_it_is_known_whose_they_are_and_of_one_that_lost_its_tag_nothing_is() -> None:
+    words = "[1,0]<stdout>:epoch 2\n[1,3]<stderr>:boom\nmpirun detected"
+    status = {"phase": "Failed", "containerStatuses": [container(**ended(1, message=words))]}
+    found = observe(JOB, JobObjects(status=Status(), pods=[launcher_pod_of(status)], launcher_job=launcher_job()))
+    assert found.launcher_lines == ("epoch 2", "boom", "mpirun detected")
+    assert found.launcher_ranks == (0, 3, None)
+
+    cut = ("[1,0]<stdout>:epoch 1\n" * 100)[-2048:]  # what the kubelet keeps
+    status = {"phase": "Failed", "containerStatuses": [container(**ended(1, message=cut))]}
+    found = observe(JOB, JobObjects(status=Status(), pods=[launcher_pod_of(status)], launcher_job=launcher_job()))
+    assert set(found.launcher_ranks) == {0}
+
+
+def test_lines_without_tags_are_nobodys_unless_tags_were_asked_for() -> None:
+    status = {"phase": "Failed", "containerStatuses": [container(**ended(1, message="boom"))]}
+    seen = JobObjects(status=Status(), pods=[launcher_pod_of(status)], launcher_job=launcher_job())
+    assert observe(JOB, seen).launcher_ranks == ()
+    asking = replace(JOB, annotations={**JOB.annotations, names.ANNOTATION_TAG_OUTPUT: "true"})
+    assert observe(asking, seen).launcher_ranks == (None,)
 
 
 def test_of_two_pods_of_a_job_the_first_that_stays_counts() -> None:

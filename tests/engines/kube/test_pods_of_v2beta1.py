@@ -9,7 +9,7 @@ import pytest
 from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.objects.launcher import launcher
 from oarsman.engines.kube.objects.pod import fingerprint
-from oarsman.engines.kube.objects.preparation import PodPreparation, impossible
+from oarsman.engines.kube.objects.preparation import PodPreparation
 from oarsman.engines.kube.objects.worker import worker
 from oarsman.job.job import Job
 
@@ -599,11 +599,6 @@ def test_a_launcher_of_many_hosts_finds_the_list_of_the_moment_where_the_others_
     assert [item["key"] for item in hosts["items"]] == ["discover_hosts.sh"]
     assert "discover_hosts.sh" not in [item["key"] for item in config["items"]]
     assert sum(len(part["name"]) + len(part.get("value", "")) for part in made["containers"][0]["env"]) < 2**17
-
-
-def test_more_workers_on_the_host_network_than_there_is_room_for_their_ports_are_refused() -> None:
-    assert "at most 4000 workers" in str(impossible(a_kube_job(workers=4001, worker={"hostNetwork": True})))
-    assert impossible(a_kube_job(workers=4000, worker={"hostNetwork": True})) is None
 
 
 def test_a_volume_of_ours_that_the_template_mounts_is_mounted_once_at_a_place() -> None:

@@ -20,6 +20,7 @@ from oarsman.errors import NotFoundError
 from oarsman.job.job import Job
 from oarsman.job.state import Attempt
 from oarsman.portal import running
+from oarsman.status import mpirun_words
 from oarsman.store.logs import stamp
 from oarsman.text.sentence import Text
 
@@ -86,8 +87,10 @@ def _last_lines(record: JobRecord, attempt: Attempt) -> Batch:
     when = attempt.ended or record.status.completion_time or record.created_at
     if cause is None:
         return []
-    host = cause.host or record.job.launcher_host
-    return [LogLine(stamp(when), cause.rank, host, "err", text) for text in cause.last_lines]
+    rank, host = cause.rank, cause.host or record.job.launcher_host
+    if mpirun_words.blamed(cause.last_lines) is not None:  # they are the launcher's, perhaps with those of other ranks
+        rank, host = None, record.job.launcher_host
+    return [LogLine(stamp(when), rank, host, "err", text) for text in cause.last_lines]
 
 
 # -- as it comes -------------------------------------------------------------------------------------

@@ -179,21 +179,23 @@ class PagePart:
         self.say = context.say
         self.service = context.service
 
-    def button(self, word: str, icon: str, act: Act, more: str = "") -> None:
+    def button(self, word: str, icon: str, act: Act, more: str = "") -> ui.button:
         async def within() -> None:
             with self.firm:
                 await act()
 
-        ui.button(word, icon=icon, on_click=within).props(f"outline dense no-caps {more}")
+        return ui.button(word, icon=icon, on_click=within).props(f"outline dense no-caps {more}")
 
-    def offer(self, word: str, icon: str, act: Act, question: str = "", *, grave: bool = False, more: str = "") -> None:
+    def offer(
+        self, word: str, icon: str, act: Act, question: str = "", *, grave: bool = False, more: str = ""
+    ) -> ui.button:
         """`question`: what is asked before it is done."""
 
         async def do() -> None:
             if not question or await widgets.sure(self.say, question, word, grave=grave):
                 await act()
 
-        self.button(word, icon, do, more)
+        return self.button(word, icon, do, more)
 
 
 class Page(PagePart, ABC):

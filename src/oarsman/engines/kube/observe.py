@@ -15,10 +15,11 @@ from oarsman.engines.kube.objects.launcher import BARRIER
 from oarsman.engines.kube.objects.pod import fingerprint
 from oarsman.engines.kube.objects.preparation import FAILURES, impossible
 from oarsman.job.job import Implementation, Job, LauncherKind, Role
+from oarsman.job.launch import with_tags
 from oarsman.job.observed import Admission, Exit, Member, Observed, Phase
 from oarsman.job.state import Status
 from oarsman.plan.policies.replacement import VANISHED
-from oarsman.status.tags import Tags
+from oarsman.status.tags import Spoken, Tags
 from oarsman.text.sentence import Text
 
 # A container that waits for one of these will not come up by waiting alone.
@@ -33,6 +34,7 @@ _OUT_OF_MEMORY: Final = "oarsman: memory limit reached on "
 _OWN_WORDS: Final = "oarsman: "
 _ENDS: Final = {"Failed": Phase.FAILED, "Complete": Phase.SUCCEEDED}  # conditions of a Job
 _POD_FAILED: Final = "BackoffLimitExceeded"  # of a Job that makes no second pod
+_LONGEST_MESSAGE: Final = 2040  # bytes; kubelets keep the last 2,048, less what is no character
 _SIGNALS: Final = 128  # codes from here on are those of signals
 _CLOCKS_DIFFER: Final = timedelta(seconds=5)
 
@@ -57,13 +59,17 @@ def observe(job: Job, seen: JobObjects) -> Observed:
     workers = sorted((_worker(job, pod) for pod in seen.pods if _is_worker(job, pod)), key=lambda w: w.index)
     pod = launcher_pod(job, seen.pods, seen.launcher_job)
     launcher = _launcher(job, pod, seen)
-    lines = _last_lines(job, pod)
+    said, tagged = _last_lines(job, pod)
+    memory = [each.text.removeprefix(_OUT_OF_MEMORY) for each in said if each.text.startswith(_OUT_OF_MEMORY)]
+    said = [each for each in said if not each.text.startswith(_OUT_OF_MEMORY)]
     return Observed(
         status=seen.status,
         workers=tuple(workers),
         launcher=launcher,
-        launcher_lines=tuple(line for line in lines if not line.startswith(_OUT_OF_MEMORY)),
-        out_of_memory=tuple(line.removeprefix(_OUT_OF_MEMORY) for line in lines if line.startswith(_OUT_OF_MEMORY)),
+        launcher_lines=tuple(each.text for each in said),
+        launcher_relays=True,
+        launcher_ranks=tuple(each.rank for each in said) if tagged else (),
+        out_of_memory=tuple(memory),
         published_hosts=config_map.published(seen.config.data) if seen.config is not None else None,
         prepared=seen.config is not None,
         gang_asks=seen.gang_asks,
@@ -325,13 +331,23 @@ def _exit(ended: views.Terminated | None) -> Exit | None:
     return Exit(code=ended.exit_code, signal=signal or None, memory_limit_hit=ended.reason == "OOMKilled")
 
 
-def _last_lines(job: Job, pod: views.Pod | None) -> Sequence[str]:
+def _last_lines(job: Job, pod: views.Pod | None) -> tuple[Sequence[Spoken], bool]:
+    """And whether what ranks wrote is marked."""
     ended = _main(pod, job.launcher).terminated if pod is not None else None
     if ended is None:
-        return ()
+        return (), False
+    lines = ended.message.splitlines()
     tags = Tags(hydra=job.implementation is not Implementation.OPENMPI, ranks=job.slots)
-    spoken = [tags.read(line) for line in ended.message.splitlines()]
-    return [said.text for said in (*spoken, *tags.rest()) if said is not None]
+    spoken = [tags.read(line) for line in lines]
+    tagged = tags.seen or _asks_for_tags(job)
+    if tagged and len(lines) > 1 and len(ended.message.encode()) >= _LONGEST_MESSAGE:
+        del spoken[0]  # it is the end of one, and lacks its tag
+    return [said for said in (*spoken, *tags.rest()) if said is not None], tagged
+
+
+def _asks_for_tags(job: Job) -> bool:
+    argv = job.launcher.container.argv
+    return job.annotation(names.ANNOTATION_TAG_OUTPUT) == "true" and with_tags(argv) != argv
 
 
 # -- edits ---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -19,7 +19,6 @@ from oarsman.manifest import load
 from oarsman.service.models import Clone, JobView
 from oarsman.status.words import ENDED
 
-_OTHERWISE = ("Suspended", "Stopping", "Deleting")  # states of a job that goes on in which something else can be done
 _NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 
 
@@ -35,14 +34,26 @@ class Actions(PagePart):
         self.changed = changed
         self.busy = False  # while something is done to the job, it may be gone for a moment: it runs again
         self.job: JobView
+        self._drawn: dict[str, ui.button] = {}
 
-    def offered(self) -> object:
-        """Another one where the buttons are others."""
-        state = self.job.summary.state
-        return "ended" if state in ENDED else state in _OTHERWISE and state, bool(self.job.summary.workers)
+    def draw(self, row: ui.element) -> None:
+        """Buttons that stay are left alone: a click on one that is just being drawn anew is lost."""
+        wanted = dict(self._wanted())
+        for word in self._drawn.keys() - wanted.keys():
+            self._drawn.pop(word).delete()
+        for at, (word, make) in enumerate(wanted.items()):
+            if word not in self._drawn:
+                with row:
+                    self._drawn[word] = make()
+                self._drawn[word].move(target_index=at)
 
-    def buttons(self) -> None:
+    def _wanted(self) -> Iterator[tuple[str, Callable[[], ui.button]]]:
+        """What can be done now, and how its button is made."""
         say, service, name, state = self.say, self.service, self.job.summary.name, self.job.summary.state
+
+        def offer(word: str, icon: str, what: str, act: Callable[[str], Any], question: str = "", **more: Any) -> Any:
+            return word, partial(self.offer, word, icon, partial(self._do, what, act), question, **more)
+
         if state == "Deleting":
             return
         if state in ENDED:
@@ -52,21 +63,21 @@ class Actions(PagePart):
                 )
             else:
                 question = say("Run {name} again? What it wrote stays as an earlier run.", name=name)
-            self.offer(say("Run again"), "replay", partial(self._do, "rerun", service.rerun), question)
+            yield offer(say("Run again"), "replay", "rerun", service.rerun, question)
         else:
             if state == "Suspended":
-                self.offer(say("Resume"), "play_arrow", partial(self._do, "resume", service.resume))
+                yield offer(say("Resume"), "play_arrow", "resume", service.resume)
             elif state != "Stopping":
                 question = say(
                     "Suspend {name}? Its ranks end, and start from the beginning when it is resumed.", name=name
                 )
-                self.offer(say("Suspend"), "pause", partial(self._do, "suspend", service.suspend), question)
+                yield offer(say("Suspend"), "pause", "suspend", service.suspend, question)
             if self.job.summary.workers and state != "Stopping":
-                self.button(say("Scale"), "open_in_full", self._scale)
+                yield say("Scale"), partial(self.button, say("Scale"), "open_in_full", self._scale)
             question = say("Stop {name} for good? Its log stays.", name=name)
-            self.offer(say("Stop"), "stop", partial(self._do, "stop", service.stop), question, grave=True)
-        self.button(say("Clone"), "content_copy", self._clone)
-        self.button(say("Delete"), "delete", self._delete, "color=negative")
+            yield offer(say("Stop"), "stop", "stop", service.stop, question, grave=True)
+        yield say("Clone"), partial(self.button, say("Clone"), "content_copy", self._clone)
+        yield say("Delete"), partial(self.button, say("Delete"), "delete", self._delete, "color=negative")
 
     def of_earlier(self, run: int) -> None:
         """What was asked then, in the form."""

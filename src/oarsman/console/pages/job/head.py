@@ -31,8 +31,7 @@ _CARDS = {
 
 
 class Head(PagePart):
-    """`show` draws what has changed. The buttons are drawn anew only if they are others: a click on one that is just
-    being replaced is lost."""
+    """`show` draws what has changed."""
 
     def __init__(self, context: PageContext, job: JobView, actions: Actions, run: int | None) -> None:
         """`run`: an earlier one; that can be cloned. None: the newest."""
@@ -54,8 +53,8 @@ class Head(PagePart):
             draw_run = partial(which, self.say, one.key, chosen=run is not None)
             self._number = Part(ui.row().classes("items-center"), draw_run)
             ui.space()
-            buttons = actions.buttons if run is None else partial(actions.of_earlier, run)
-            self._buttons = Part(ui.row().classes("items-center oarsman-actions"), lambda _: buttons())
+            self._row = ui.row().classes("items-center oarsman-actions")
+            self._of_earlier = Part(self._row, actions.of_earlier)
         self._about = Part(ui.row().classes("oarsman-about"), lambda found: self._draw_about(*found))
         self._outcome = Part(ui.column().classes("w-full items-stretch"), lambda _: self._draw_outcome())
 
@@ -64,8 +63,10 @@ class Head(PagePart):
         one = job.summary
         self._state.show((one.state, one.started, one.ended))
         self._number.show(one.run)
-        if self.context.may_change:
-            self._buttons.show(self._actions.offered() if self.run is None else self.run)
+        if self.context.may_change and self.run is None:
+            self._actions.draw(self._row)
+        elif self.context.may_change:
+            self._of_earlier.show(self.run)
         self._about.show((tuple(self._facts()), self._reached()))
         self._outcome.show((one.state, one.message, one.retry_at, job.cause))
 

@@ -13,7 +13,7 @@ from typing import Final
 from oarsman import names
 from oarsman.engines.kube import environments
 from oarsman.engines.kube.objects.common import KubeOptions
-from oarsman.engines.kube.ssh import on_host_network, server_of
+from oarsman.engines.kube.ssh import server_of
 from oarsman.job.job import Job, Transport
 from oarsman.text.sentence import Text
 
@@ -23,7 +23,6 @@ ENVIRONMENT: Final = "environment"  # in the ConfigMap: the digest
 # How the script begins what it says when it cannot go on.
 FAILURES: Final = ("oarsman: the install commands failed", "oarsman: the environment is not ")
 _LONGEST_INSTALL: Final = 1800  # seconds; until then nobody can log in, and that is as it should be
-_MOST_PORTS: Final = 4000  # more do not fit into one ssh configuration
 _NOT_YET: Final = (
     f"[ -e /run/oarsman/prepared ] || {{ echo '{Text('its install commands have not ended')}' >&2; exit 96; }};"
 )
@@ -79,9 +78,6 @@ def barrier_seconds(job: Job, options: KubeOptions) -> int:
 
 def impossible(job: Job) -> str | None:
     """Nothing can be put before a command that only an image knows."""
-    if job.worker is not None and on_host_network(job.worker) and job.workers > _MOST_PORTS:
-        template = Text("at most {most} workers can be on the host network, each with a port of its own")
-        return Text(template, most=_MOST_PORTS)
     said = (names.ANNOTATION_ENVIRONMENT, names.ANNOTATION_INSTALL)
     wanted = [name for name in said if job.annotation(name).strip()]
     if wanted and not job.launcher.container.command:
