@@ -251,6 +251,8 @@ def _hint_for(job: Job, rank: RankReport, seen: Observed) -> str | None:
     if known is None:
         return _left_alone(rank, seen)
     error, line = known
+    if error.name == "command-not-found" and (meant := known_errors.misspelt_launcher(line)):
+        return meant
     if error.name == "mpi-mismatch" and rank.other_mpi is not None:
         return other_mpi.hint(rank.other_mpi)
     host, lines = placement.short(rank.host), (seen.line, job.launch)
@@ -261,6 +263,8 @@ def _hint_for(job: Job, rank: RankReport, seen: Observed) -> str | None:
     if error.name == "python-module" and program.rpartition("/")[2].startswith("python"):
         module = (error.pattern.search(line) or {"module": ""})["module"]
         template = Text("install {module} in the Python that ran on {host}, with {python} -m pip")
+        if "Error:" not in line:  # python -m
+            template = Text("check the spelling of {module}, or install it with {python} -m pip on {host}")
         return Text(template, module=module, host=host, python=program)
     return error.hint
 
@@ -351,6 +355,7 @@ def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
     code = launcher.exit.code if launcher.exit is not None else None
     known = known_errors.recognise((*seen.launcher_lines, launcher.message), implementation, code=code)
     ending = exits.tell(launcher.exit) if launcher.exit is not None else None
+    meant = known_errors.misspelt_launcher(known[1]) if known and known[0].name == "command-not-found" else None
     return Cause(
         summary=_line(known[0].sentence if known and known[0].sentence else _told(seen, launcher, ending, known)),
         host=launcher.name or job.launcher_host,
@@ -358,7 +363,7 @@ def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
         signal=ending.signal if ending else None,
         memory_limit_hit=ending.memory_limit_hit if ending else False,
         last_lines=_tail(seen.launcher_lines),
-        hint=known[0].hint if known else (ending.hint if ending else None),
+        hint=meant or (known[0].hint if known else (ending.hint if ending else None)),
     )
 
 

@@ -118,7 +118,7 @@ ROWS = [
     Row("no-n-5", "openmpi5", ["mpirun ./openmpi5 77"], of_rank(1, "exited with code 77")),
     Row("no-n-4", "openmpi4", ["mpirun ./openmpi4 77"], of_rank(1, "exited with code 77")),
     Row("no-n-m", "mpich", ["mpirun ./mpich 77"], of_rank(1, "exited with code 77")),
-    Row("mpirum", "mpich", ["mpirum -n 2 true"], ("code 127", "mpirum"), "spelling"),
+    Row("mpirum", "mpich", ["mpirum -n 2 true"], ("code 127", "mpirum"), "did you mean 'mpirun'?"),
 ]
 MEMORY = Row(
     "oom", "mpich", ["python3", "-c", "bytearray(600 << 20)"], ("limit was reached",), "raise the memory limit"
