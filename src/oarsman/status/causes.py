@@ -240,7 +240,7 @@ def _rank(job: Job, rank: RankReport, seen: Observed) -> Cause:
 
 def _amiss(rank: RankReport) -> str:
     """Besides how it ended."""
-    return rank.reason or other_mpi.reason(rank.other_mpi)
+    return rank.reason or other_mpi.reason(rank)
 
 
 def _hint_for(job: Job, rank: RankReport, seen: Observed) -> str | None:

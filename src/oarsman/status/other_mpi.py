@@ -32,12 +32,17 @@ def of_running(ranks: Sequence[RankReport], machines: Mapping[str, str]) -> str:
     )
 
 
-def reason(found: OtherMpi | None) -> str:
-    """Why a rank is at fault, however it ended."""
-    if found is None or not found.alone:
+def reason(rank: RankReport) -> str:
+    """Why it is at fault, however it ended."""
+    if rank.other_mpi is None or not rank.other_mpi.alone:
         return ""
-    template = Text("its MPI library is that of {theirs}, but the launcher is {ours}'s: each rank ran alone")
-    return Text(template, theirs=found.family, ours=found.launched_by)
+    well = rank.exit is not None and rank.exit.code == 0
+    return Text(
+        "its MPI library is that of {theirs}, but the launcher is {ours}'s: {outcome}",
+        theirs=rank.other_mpi.family,
+        ours=rank.other_mpi.launched_by,
+        outcome=Text("each rank ran alone") if well else Text("its ranks cannot reach each other"),
+    )
 
 
 def hint(found: OtherMpi) -> str:
