@@ -38,6 +38,7 @@ CHINESE = {
     "mpi-mismatch": "MPI 不一致",
     "address-in-use": "端口被占用",
     "relative-path": "相对路径",
+    "script": "脚本",
     "command-not-found": "找不到命令",
     "btl-tcp": "btl tcp",
     "no-route": "网络不可达",

@@ -217,6 +217,22 @@ FAILURES = [
         "",
         None,
     ),
+    # What was mistyped
+    ("a launcher", of_launcher("oarsman: mpirn: No such file or directory", 127), "127: oarsman: mpirn", "'mpirun'?"),
+    ("a launcher's, of a shell", of_launcher("sh: 1: mpiexc: not found", 127), "mpiexc: not found", "'mpiexec'?"),
+    ("another program", of_launcher("oarsman: slover: No such file or directory", 127), "slover", "check the spelling"),
+    (
+        "a script",
+        of_rank("python3: can't open file '/w/no.py': [Errno 2] No such file or directory", code=2),
+        "/w/no.py",
+        "a relative path starts in the folder where the job was submitted",
+    ),
+    (
+        "a module",
+        of_rank("/env/bin/python3: No module named trian"),
+        "No module named trian",
+        "check the spelling of trian, or install it with /opt/env/bin/python3 -m pip on pi-worker-1",
+    ),
     ("no disk", of_rank("OSError: [Errno 28] No space left on device"), "No space left", "a disk is full"),
 ]
 

@@ -65,7 +65,9 @@ MESSAGES = [
     ("command-not-found", "/bin/sh: /opt/openmpi/bin/orted: No such file or directory"),
     # Python, mpi4py
     ("python-module", "ModuleNotFoundError: No module named 'torch'"),
-    ("command-not-found", "python: can't open file '/home/me/train.py': [Errno 2] No such file or directory"),
+    ("python-module", "/venv/bin/python3.11: No module named torch"),
+    ("command-not-found", "oarsman: mpirn: No such file or directory"),
+    ("script", "python: can't open file '/home/me/train.py': [Errno 2] No such file or directory"),
     ("missing-file", "FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'"),
     ("mpi-mismatch", "RuntimeError: cannot load MPI library"),
     ("mpi-mismatch", "ImportError: libmpi.so.12: cannot open shared object file: No such file or directory"),

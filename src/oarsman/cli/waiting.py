@@ -118,7 +118,7 @@ class Reasons:
         self._attempt = 1
 
     def news(self, shown: ShownJob) -> list[str]:
-        news = *self._restarting(shown), *self._attempts(shown), *self._stuck(shown), *self._waiting(shown)
+        news = *self._restarting(shown), *self._attempts(shown), *self._warning(shown), *self._waiting(shown)
         return [f"{short(shown.summary.key)}: {text}" for text in news]
 
     def _restarting(self, shown: ShownJob) -> Iterator[str]:
@@ -139,10 +139,10 @@ class Reasons:
                 else:
                     yield t("attempt {number}", number=number)
 
-    def _stuck(self, shown: ShownJob) -> Iterator[str]:
+    def _warning(self, shown: ShownJob) -> Iterator[str]:
         found = shown.status.condition(names.RUNNING)
-        raised = found is not None and found.status and found.reason == names.REASON_EXCEPTION
-        if found is not None and raised and found.message not in self._said:
+        warns = found is not None and found.status and found.reason in (names.REASON_EXCEPTION, names.REASON_OTHER_MPI)
+        if found is not None and warns and found.message not in self._said:
             self._said.append(found.message)
             yield of(found.message)
 

@@ -58,6 +58,22 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherMpi:
+    """An MPI library that a rank has loaded, and that is not its launcher's."""
+
+    library: str  # a file; empty: not known
+    family: str  # whose it is
+    launcher: str  # a file
+    launched_by: str  # the launcher's family
+    own: str = ""  # the launcher beside that library; empty: there is none
+
+    @property
+    def alone(self) -> bool:
+        """Whether its ranks cannot find each other. Some pairs of Open MPI 4 and 5 can."""
+        return not (self.family.startswith("Open MPI") and self.launched_by.startswith("Open MPI"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RankReport:
     """What the shim that starts each rank wrote down."""
 
@@ -71,6 +87,7 @@ class RankReport:
     exit: Exit | None = None
     reason: str = ""  # e.g. DiskFull
     raised: str = ""  # the exception whose traceback is the last it wrote, of one that runs
+    other_mpi: OtherMpi | None = None
     last_lines: tuple[str, ...] = ()
 
 

@@ -35,7 +35,7 @@ from oarsman.plan.policies import (
     ttl,
 )
 from oarsman.plan.turn import Turn
-from oarsman.status import conditions, exceptions
+from oarsman.status import conditions, exceptions, other_mpi
 from oarsman.text.sentence import Text, listed, sentences
 
 
@@ -98,11 +98,20 @@ def running(turn: Turn) -> Turn:
     if turn.status.phase != names.RUNNING:
         turn = turn.tell(names.REASON_RUNNING, message)
     turn = turn.unsay(names.RESTARTING, names.REASON_RUNNING, message)
-    said, stuck = turn.status.condition(names.RUNNING), exceptions.stuck(turn.seen.ranks, turn.status.machines)
-    if stuck and (said is None or said.message != stuck):
-        turn = turn.tell(names.REASON_EXCEPTION, stuck, warning=True)
-    reason = names.REASON_EXCEPTION if stuck else names.REASON_RUNNING
-    return turn.say(names.RUNNING, True, reason, stuck or message, refresh=bool(stuck))
+    reason, warning = _warning(turn)
+    said = turn.status.condition(names.RUNNING)
+    if warning and (said is None or said.message != warning):
+        turn = turn.tell(reason, warning, warning=True)
+    return turn.say(names.RUNNING, True, reason, warning or message, refresh=bool(warning))
+
+
+def _warning(turn: Turn) -> tuple[str, str]:
+    """Why it may never end, although it runs."""
+    if stuck := exceptions.stuck(turn.seen.ranks, turn.status.machines):
+        return names.REASON_EXCEPTION, stuck
+    if told := other_mpi.of_running(turn.seen.ranks, turn.status.machines):
+        return names.REASON_OTHER_MPI, told
+    return names.REASON_RUNNING, ""
 
 
 Chapter = Callable[[Turn], Turn]

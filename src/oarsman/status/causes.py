@@ -18,7 +18,7 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Exit, Member, Observed, RankReport
 from oarsman.job.state import Cause
 from oarsman.plan import placement
-from oarsman.status import exits, known_errors, mpirun_words, speakers, stacks
+from oarsman.status import exits, known_errors, mpirun_words, other_mpi, speakers, stacks
 from oarsman.text.sentence import Text, cut, one_line
 
 LINES: Final = 20  # of what was last written, kept with the cause
@@ -104,7 +104,7 @@ def first_failure(
     blamed: whom the launcher says it was. by_hydra: the launcher is Hydra, which kills the others where Open MPI
     terminates them. code: what the launcher ended with, which is the code of the rank that it ended for.
     """
-    failed = [r for r in ranks if r.exit is not None and (r.exit.code != 0 or r.reason)]
+    failed = [r for r in ranks if r.exit is not None and (r.exit.code != 0 or _amiss(r))]
     failed.sort(key=lambda r: (r.finished_at or _LATE, _followed(r), r.rank))
     failed = [r for r in failed if r.rank not in followers] or failed
     if not failed:
@@ -223,7 +223,7 @@ def _rank(job: Job, rank: RankReport, seen: Observed) -> Cause:
     if ending.signal is None:
         error = mpirun_words.mpi_error(seen.launcher_lines, rank.rank)
         said = error or mpirun_words.own_last_word(rank.last_lines)
-    why = rank.reason if rank.reason and rank.reason not in ending.words else ""
+    why = amiss if (amiss := _amiss(rank)) not in ending.words else ""
     words = Text("{who} {did}", who=who, did=ending.words)
     words = Text("{what} ({why})", what=words, why=why) if why else words
     return Cause(
@@ -238,14 +238,23 @@ def _rank(job: Job, rank: RankReport, seen: Observed) -> Cause:
     )
 
 
+def _amiss(rank: RankReport) -> str:
+    """Besides how it ended."""
+    return rank.reason or other_mpi.reason(rank)
+
+
 def _hint_for(job: Job, rank: RankReport, seen: Observed) -> str | None:
     """From what the rank itself wrote; else from what the launcher did, less what it says whenever a rank fails."""
     code = rank.exit.code if rank.exit else 0
-    known = known_errors.recognise((rank.reason, *rank.last_lines), code=code)
+    known = known_errors.recognise((_amiss(rank), *rank.last_lines), code=code)
     known = known or known_errors.recognise(speakers.of_launcher_itself(seen), code=code, aftermath=False)
     if known is None:
         return _left_alone(rank, seen)
     error, line = known
+    if error.name == "command-not-found" and (meant := known_errors.misspelt_launcher(line)):
+        return meant
+    if error.name == "mpi-mismatch" and rank.other_mpi is not None:
+        return other_mpi.hint(rank.other_mpi)
     host, lines = placement.short(rank.host), (seen.line, job.launch)
     program = next((each.program[0] for each in lines if each is not None and each.program), "")
     if error.name in ("command-not-found", "relative-path") and code == 127 and (others := _hosts_that_ran(rank, seen)):
@@ -254,6 +263,8 @@ def _hint_for(job: Job, rank: RankReport, seen: Observed) -> str | None:
     if error.name == "python-module" and program.rpartition("/")[2].startswith("python"):
         module = (error.pattern.search(line) or {"module": ""})["module"]
         template = Text("install {module} in the Python that ran on {host}, with {python} -m pip")
+        if "Error:" not in line:  # python -m
+            template = Text("check the spelling of {module}, or install it with {python} -m pip on {host}")
         return Text(template, module=module, host=host, python=program)
     return error.hint
 
@@ -347,6 +358,7 @@ def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
     evidence = speakers.of_launcher(job, seen, launcher.exit)
     known = known_errors.recognise((*evidence, launcher.message), implementation, code=code)
     ending = exits.tell(launcher.exit) if launcher.exit is not None else None
+    meant = known_errors.misspelt_launcher(known[1]) if known and known[0].name == "command-not-found" else None
     return Cause(
         summary=_line(known[0].sentence if known and known[0].sentence else _told(job, seen, launcher, ending, known)),
         host=launcher.name or job.launcher_host,
@@ -354,7 +366,7 @@ def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
         signal=ending.signal if ending else None,
         memory_limit_hit=ending.memory_limit_hit if ending else False,
         last_lines=_tail(seen.launcher_lines),
-        hint=known[0].hint if known else (ending.hint if ending else None),
+        hint=meant or (known[0].hint if known else (ending.hint if ending else None)),
     )
 
 

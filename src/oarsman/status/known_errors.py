@@ -11,11 +11,13 @@ entry's own sentence.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from oarsman.errors import did_you_mean
 from oarsman.job.job import Implementation
 from oarsman.text.sentence import Text
 
@@ -79,7 +81,7 @@ KNOWN: Final = (
     ),
     _known(
         "python-module",
-        r"(?:ModuleNotFound|Import)Error: No module named '?(?P<module>[\w-]+)",
+        r"(?:(?:ModuleNotFound|Import)Error|(?:^|/)(?:python|pypy)[\d.]*): No module named '?(?P<module>[\w-]+)",
         Text("install the module in the Python that the workers run, not only where the job was submitted"),
     ),
     _known(
@@ -227,9 +229,17 @@ KNOWN: Final = (
         ),
     ),
     _known(
+        "script",
+        r"can't open file .*No such file or directory",
+        Text(
+            "check the spelling, and that the file is there on every worker; a relative path starts in the folder "
+            "where the job was submitted, or in its workingDir"
+        ),
+    ),
+    _known(
         "command-not-found",
         r"command not found|: not found$|unable to (?:launch|find) the specified (?:application|executable)|"
-        r"execvp error on file|execve failed|can't open file .*No such file or directory|"
+        r"execvp error on file|execve failed|^oarsman: [^\s:/]+: No such file or directory$|"
         r"(?:^|\W)(?:exec|env|bash|sh|orted|prted|hydra_\w+)\b.*: No such file or directory",
         Text(
             "check the spelling and that the program is installed at the same path on every worker, and that "
@@ -284,6 +294,19 @@ KNOWN: Final = (
         aftermath=True,
     ),
 )
+
+
+_LAUNCHERS: Final = ("mpirun", "mpiexec", "orterun", "prterun", "horovodrun", "torchrun")
+_NOT_FOUND: Final = re.compile(
+    r"(?:^|\s)(?P<word>[^\s:/]+): (?:command not found|not found|No such file or directory)$"
+)
+
+
+def misspelt_launcher(line: str) -> str | None:
+    """What to write instead, if this line misses a program that is called almost like a launcher."""
+    found = _NOT_FOUND.search(line)
+    near = difflib.get_close_matches(found["word"], _LAUNCHERS, n=1, cutoff=0.8) if found is not None else []
+    return did_you_mean(near[0]) if near else None
 
 
 # Open MPI was slower than its own child, which it tells with an error's words.

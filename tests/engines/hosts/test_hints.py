@@ -104,12 +104,16 @@ ROWS = [
     Row("unfinalized", "openmpi5", ["./openmpi5", "unfinalized"], ("on unfinalized-", "without calling MPI_Finalize")),
     Row("gone", "openmpi4", ["./openmpi4", "0"], of_rank(1, "ended without calling MPI_Finalize")),
     # The wrong MPI
-    Row("mpich-by-5", "openmpi5", ["./mpich", "alone"], ("on mpich-by-5-worker-",), "built for another MPI"),
+    Row("mpich-by-5", "openmpi5", ["./mpich", "alone"], ("on mpich-by-5-worker-",), "of Open MPI 5 started it; "),
     Row(
-        "open-mpi-by-m", "mpich", ["./openmpi5", "alone"], ("MPI library is that of Open MPI",), "built for another MPI"
+        "open-mpi-by-m", "mpich", ["./openmpi5", "alone"], ("MPI library is that of Open MPI",), "of MPICH started it; "
     ),
     Row(
-        "mpi4py-by-4", "openmpi4", [MPI4PY, "-m", "mpi4py", "-c", "from mpi4py import MPI"], (), "built for another MPI"
+        "mpi4py-by-4",
+        "openmpi4",
+        [MPI4PY, "-m", "mpi4py", "-c", "from mpi4py import MPI"],
+        (),
+        "",  # it may have ended before anybody saw what it had loaded: then its own words have to do
     ),
     # How mpirun is called
     Row("slots", "openmpi5", ["mpirun -n $(echo 64) true"], ("not enough slots",), "more ranks were asked for"),
@@ -118,7 +122,7 @@ ROWS = [
     Row("no-n-5", "openmpi5", ["mpirun ./openmpi5 77"], of_rank(1, "exited with code 77")),
     Row("no-n-4", "openmpi4", ["mpirun ./openmpi4 77"], of_rank(1, "exited with code 77")),
     Row("no-n-m", "mpich", ["mpirun ./mpich 77"], of_rank(1, "exited with code 77")),
-    Row("mpirum", "mpich", ["mpirum -n 2 true"], ("code 127", "mpirum"), "spelling"),
+    Row("mpirum", "mpich", ["mpirum -n 2 true"], ("code 127", "mpirum"), "did you mean 'mpirun'?"),
 ]
 MEMORY = Row(
     "oom", "mpich", ["python3", "-c", "bytearray(600 << 20)"], ("limit was reached",), "raise the memory limit"

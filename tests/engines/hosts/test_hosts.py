@@ -16,7 +16,7 @@ import pytest
 from oarsman import names
 from oarsman.text import units
 
-from .machine import ONE_OF_EACH, PATIENCE, Machine, mpi_folder, mpijob, python
+from .machine import EVERY_MPI, ONE_OF_EACH, PATIENCE, Machine, mpi_folder, mpijob, python
 
 pytestmark = pytest.mark.mpi
 TELLS = """
@@ -405,6 +405,24 @@ def test_an_mpi_named_by_its_path_is_used_although_another_one_is_beside_it(mach
     for key in (chosen, in_line):
         assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
         assert machine.rank_lines(key) == ["2", "2"]
+
+
+@pytest.mark.parametrize("mpi", EVERY_MPI)
+def test_an_mpi_named_by_its_path_leaves_programs_where_the_users_path_has_them(mpi: str, machine: Machine) -> None:
+    """In its folder is another python3, as in /usr/bin."""
+    mine = machine.folder / "mine"
+    mine.mkdir()
+    (mine / "python3").symlink_to("/usr/bin/python3")
+    machine.environment["PATH"] = f"{mine}:{machine.environment['PATH']}"
+    launcher = mpi_folder(mpi) / "bin/mpirun"
+    path = str(launcher if launcher.exists() else "/usr/bin/mpirun")
+    line = "command -v python3; exec mpirun -n 2 sh -c 'command -v python3; echo $PATH'"
+    key = machine.submit(mpijob("mine", ["sh", "-c", line], annotations={names.ANNOTATION_MPI: path}))
+    assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
+    assert machine.jobs.get(key).mpi.endswith(f"({path})")
+    found = machine.lines(key)
+    assert found.count(f"{mine}/python3") == 3, found
+    assert found.count(f"{machine.environment['PATH']}:{os.path.dirname(path)}") == 2, found
 
 
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi5"])

@@ -138,7 +138,7 @@ def test_a_library_of_another_mpi_fails_the_job(machine_with: Callable[..., Mach
     assert machine.rank_lines(key)
     assert record.status.is_true(names.FAILED), machine.log_of(key)
     assert record.status.cause is not None
-    assert "its MPI library is that of Open MPI, but the launcher is MPICH's" in record.status.cause.summary
+    assert "its MPI library is that of Open MPI 5, but the launcher is MPICH's" in record.status.cause.summary
 
 
 def test_the_launcher_alone_can_be_the_host(machine: Machine) -> None:

@@ -52,12 +52,12 @@ def inside_a_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def label(through: str = "oen", master: str = "a-worker-0", survives: str = "0") -> str:
-    return f"2:{os.getpid()}:{through}:{master}:29500:{survives}"
+    return f"2:{os.getpid()}:{through}:{master}:29500:{survives}:/mpi/mpirun"
 
 
 @pytest.mark.usefixtures("inside_a_job")
 def test_the_rank_stand_in_goes_before_the_program() -> None:
-    assert mpirun.compose("mpirun", ["-np", "2", "-bind-to", "none", "python", "-n", "train.py"]) == [
+    assert mpirun.compose("mpirun", ["-np", "2", "-bind-to", "none", "python", "-n", "train.py"], "/mpi/mpirun") == [
         "-np",
         "2",
         "--bind-to",
@@ -79,24 +79,26 @@ def test_the_slow_component_is_left_out_of_exclusions_only() -> None:
 
 @pytest.mark.usefixtures("inside_a_job")
 def test_the_master_is_where_rank_0_is_planned() -> None:
-    assert label(master="a-worker-1") in mpirun.compose("mpirun", ["-host", "a-worker-1", "-n", "1", "hostname"])
+    assert label(master="a-worker-1") in mpirun.compose(
+        "mpirun", ["-host", "a-worker-1", "-n", "1", "hostname"], "/mpi/mpirun"
+    )
 
 
 @pytest.mark.usefixtures("inside_a_job")
 def test_a_version_question_is_passed_on_as_it_is() -> None:
-    assert mpirun.compose("mpirun", ["--version"]) == ["--version"]
+    assert mpirun.compose("mpirun", ["--version"], "/mpi/mpirun") == ["--version"]
 
 
 @pytest.mark.usefixtures("inside_a_job")
 def test_ranks_may_fail_where_the_user_wants_to_survive_that() -> None:
-    assert label(survives="1") in mpirun.compose("mpirun", ["--with-ft", "ulfm", "-n", "2", "app"])
-    assert label(survives="0") in mpirun.compose("mpirun", ["-n", "2", "app", "--mode", "continuous"])
+    assert label(survives="1") in mpirun.compose("mpirun", ["--with-ft", "ulfm", "-n", "2", "app"], "/mpi/mpirun")
+    assert label(survives="0") in mpirun.compose("mpirun", ["-n", "2", "app", "--mode", "continuous"], "/mpi/mpirun")
 
 
 @pytest.mark.usefixtures("inside_a_job")
 @pytest.mark.parametrize("words", [["--stdin", "all"], ["-s", "1"], ["-stdin=1"]])
 def test_a_user_who_says_which_rank_has_the_input_decides_about_it(words: list[str]) -> None:
-    assert label(through="oei") in mpirun.compose("mpirun", [*words, "-n", "2", "app"])
+    assert label(through="oei") in mpirun.compose("mpirun", [*words, "-n", "2", "app"], "/mpi/mpirun")
 
 
 def test_output_goes_through_mpirun_unless_it_ends_in_the_launchers_log(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,3 +107,50 @@ def test_a_firewall_is_not_guessed_while_nobody_has_complained(mpi: str, machine
     """Open MPI 4 never does."""
     cause = ended(machine, "mute", [str(mpi_folder(mpi) / "bin/python3"), "-c", MEETS], mpi, deadline=15)
     is_told(cause, ("deadline of 15 s",), None)
+
+
+@pytest.mark.parametrize(
+    ("launcher", "mpi", "said"),
+    [
+        ("openmpi4", "openmpi5", "of Open MPI 5, but {}/bin/mpirun of Open MPI 4 started it: such ranks may wait"),
+        (
+            "mpich",
+            "openmpi4",
+            "of Open MPI 4, but {}/bin/mpirun of MPICH started it: its ranks cannot reach each other",
+        ),
+        (
+            "openmpi5",
+            "intel",
+            "of Intel MPI, but {}/bin/mpirun of Open MPI 5 started it: its ranks cannot reach each other",
+        ),
+    ],
+)
+def test_a_library_of_another_mpi_is_told_while_the_job_runs(
+    launcher: str, mpi: str, said: str, machine: SshMachine
+) -> None:
+    """Loaded only: some fail in MPI_Init."""
+    program = "import mpi4py, time; mpi4py.rc.initialize = False; from mpi4py import MPI; time.sleep(300)"
+    annotations = {names.ANNOTATION_CODE: "none", names.ANNOTATION_INVENTORY: str(machine.inventory_with(launcher))}
+    rank = ["env", "-u", "LD_LIBRARY_PATH", str(mpi_folder(mpi) / "bin/python3"), "-c", program]
+    key = machine.submit(mpijob("mixed", ["mpirun", "-n", "2", *rank], annotations=annotations))
+
+    def warning(status: Status) -> str:
+        found = status.condition(names.RUNNING)
+        return found.message if found is not None and found.reason == names.REASON_OTHER_MPI else ""
+
+    told = warning(machine.until(key, lambda status: bool(warning(status))).status)
+    assert told.startswith("rank 0 on mixed-worker-0 (node1) has loaded ")
+    assert said.format(mpi_folder(launcher)) in told
+    machine.ok("stop", "mixed")
+    machine.until_finished(key)
+
+
+@pytest.mark.parametrize("mpi", ["debian", "openmpi5", "mpich", "intel"])
+def test_nothing_is_said_of_a_library_that_is_the_launchers(mpi: str, machine: SshMachine) -> None:
+    """Whoever looks has gone when the program has ended."""
+    program = "from mpi4py import MPI; import time; time.sleep(7); print(MPI.COMM_WORLD.size, flush=True)"
+    annotations = {names.ANNOTATION_CODE: "none", names.ANNOTATION_INVENTORY: str(machine.inventory_with(mpi))}
+    rank = [str(mpi_folder(mpi) / "bin/python3"), "-c", program]
+    key = machine.submit(mpijob("fine", ["mpirun", "-n", "2", *rank], annotations=annotations))
+    assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
+    assert [rank.other_mpi for rank in machine.seen(key).ranks.values()] == [None, None]

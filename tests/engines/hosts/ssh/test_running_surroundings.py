@@ -111,6 +111,17 @@ def test_what_is_meant_for_this_machine_reaches_no_rank(mpi: str, submitter: Ssh
         assert each["variables"]["HOME"] == "/home/rower"
 
 
+@pytest.mark.parametrize("mpi", MPIS)
+def test_the_programs_of_the_host_come_before_those_beside_the_mpi(mpi: str, submitter: SshMachine) -> None:
+    """Open MPI puts its own folder in front; in it may be another python3, as in /usr/bin."""
+    found = variables(submitter, mpi, "PATH")
+    launcher = str(submitter.jobs.get(f"default/{mpi}").mpi).rpartition("(")[2].rstrip(")")
+    folder = launcher.rpartition("/")[0]
+    for [path] in found.values():
+        first, *_, last = str(path).split(":")
+        assert (first != folder, last) == (True, folder), path
+
+
 @pytest.mark.parametrize("name", [*MPIS, *(f"sharing-{mpi}" for mpi in MPIS)])
 def test_every_rank_knows_its_own_worker(name: str, submitter: SshMachine) -> None:
     found = variables(submitter, name, "MEMBER", "NODE", "ADDRESS", "OARSMAN_HOST")

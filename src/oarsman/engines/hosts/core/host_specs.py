@@ -90,10 +90,9 @@ class HostSpecs(ABC):
         return text.replace(names.MPI_CONFIG_DIR, self._etc)
 
     def _path(self, member: str, path: str, shims: str) -> str:
-        """The launcher finds our shims first, then everybody the job's packages. A chosen MPI comes before the
-        user's PATH, a found one after it."""
-        chosen = bool(self.job.annotation(names.ANNOTATION_MPI))
-        parts = [self.mpi.folder, path] if chosen else [path, self.mpi.folder]
+        """The launcher finds our shims first, then everybody the job's packages and the user's own PATH. The MPI comes
+        last, however it was chosen: in its folder may be another python3, and the shims know where it is."""
+        parts = [path, self.mpi.folder]
         parts = [f"{self.packages}/bin", *parts] if self.packages else parts
         return os.pathsep.join([shims, *parts] if self.is_launcher(member) else parts)
 

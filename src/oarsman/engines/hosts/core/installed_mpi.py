@@ -97,7 +97,10 @@ def below_its_own(launcher: str) -> str:
 def _identify(path: str, _changed: int, before: tuple[str, ...]) -> tuple[Family, str] | None:
     """Ask it. The answer is kept until the file changes. Of a stranger only the beginning is listened to."""
     words = [*before, "/bin/sh", "-c", '"$0" --version 2>&1 | head -c 65536', path] if before else [path, "--version"]
-    variables, patience = (passed(os.environ), 30) if before else (None, 120)
+    variables, patience = (passed(os.environ), 30) if before else (os.environ, 120)
+    own = os.pathsep.join(
+        (os.path.dirname(path), variables.get("PATH", os.defpath))
+    )  # Intel's looks for its rest there
     try:
         answer = subprocess.run(
             words,
@@ -106,7 +109,7 @@ def _identify(path: str, _changed: int, before: tuple[str, ...]) -> tuple[Family
             text=True,
             timeout=patience,
             errors="replace",
-            env=variables,
+            env={**variables, "PATH": own},
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

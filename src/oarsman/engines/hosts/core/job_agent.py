@@ -23,14 +23,21 @@ from oarsman.engines.hosts.core.host import HostNetwork, Hosts, RunningHost, ser
 from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
 from oarsman.engines.hosts.core.journal import Fact, Journal
 from oarsman.engines.hosts.core.launcher import Launcher, Rank, Ranks
-from oarsman.engines.hosts.core.messages import FirstOutput, RankEnded, RankRaised, RankStarted, WorldStarted
+from oarsman.engines.hosts.core.messages import (
+    FirstOutput,
+    RankEnded,
+    RankLibrary,
+    RankRaised,
+    RankStarted,
+    WorldStarted,
+)
 from oarsman.text.sentence import Text
 
 CONTROL = "k"  # name of the control socket in the run folder
 ORDERS = "o"  # the folder there of the one that takes orders, where the job may give none: it does not see it
 _PULSE = 1.0
 _GATHERED = 0.1  # seconds
-_OF_CROWDS = (RankStarted, journal.RankEnd, journal.RankLines, journal.RankException)
+_OF_CROWDS = (RankStarted, journal.RankEnd, journal.RankLines, journal.RankException, journal.RankOtherMpi)
 _LONGEST_EXCEPTION, _MOST_EXCEPTIONS = 300, 20  # letters of one that is told, and how many of one rank
 # Of a job that is confined:
 _SAYS_WITHIN = 2.0  # seconds in which one of its processes has to say all of a message
@@ -176,6 +183,10 @@ class JobAgent:
             case RankRaised(line):
                 if caller in self.ranks:
                     self._raised(self.ranks[caller], line)
+            case RankLibrary():
+                if caller in self.ranks and not self.ranks[caller].library_told:
+                    self.ranks[caller].library_told = True
+                    self._note(journal.RankOtherMpi(*self.ranks[caller].key, *message))
             case RankEnded(code):
                 if caller in self.ranks:
                     self.ranks[caller].told = code

@@ -119,6 +119,7 @@ class SshHostSpec(NamedTuple):
     memory: int | None = None
     cpus: float | None = None
     hands_on: bool = False  # what its ranks write comes from itself, not through the launcher
+    mpirun: str = ""  # the launcher of the job's MPI
 
     @property
     def launcher(self) -> bool:

@@ -107,6 +107,19 @@ class RankException(NamedTuple):
     line: str
 
 
+class RankOtherMpi(NamedTuple):
+    """As in `messages.RankLibrary`."""
+
+    attempt: int
+    world: str
+    rank: int
+    library: str
+    of: str
+    launcher: str
+    by: str
+    own: str
+
+
 class Published(NamedTuple):
     hosts: Sequence[str]
 
@@ -121,7 +134,7 @@ class LogTrouble(NamedTuple):
 
 HostFact = HostMade | HostUp | HostTrouble | HostEnding | HostDown | HostGone
 LauncherFact = LauncherStarted | LauncherEnded | LauncherGone
-RankFact = WorldStarted | RankStarted | RankEnd | RankLines | RankException
+RankFact = WorldStarted | RankStarted | RankEnd | RankLines | RankException | RankOtherMpi
 Fact = AgentStarted | AgentEnded | HostFact | LauncherFact | RankFact | Published | OutputBegan | LogTrouble
 _FACTS = Codec[Fact](
     {
@@ -142,6 +155,7 @@ _FACTS = Codec[Fact](
         "rank-end": RankEnd,
         "rank-lines": RankLines,
         "rank-exception": RankException,
+        "rank-other-mpi": RankOtherMpi,
         "published": Published,
         "first-output": OutputBegan,
         "log-trouble": LogTrouble,

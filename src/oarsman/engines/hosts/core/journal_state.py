@@ -13,7 +13,7 @@ from oarsman.engines.hosts.core.messages import RankStarted, WorldStarted
 from oarsman.engines.hosts.core.process import ProcessId
 from oarsman.job import launch
 from oarsman.job.job import Job
-from oarsman.job.observed import Exit, Member, Phase, RankReport, World
+from oarsman.job.observed import Exit, Member, OtherMpi, Phase, RankReport, World
 from oarsman.text.sentence import Text
 
 _LOST_DAEMON = "PRTE has lost communication with a remote daemon"
@@ -177,6 +177,10 @@ class Seen:
                 ranks[fact.rank] = replace(ranks[fact.rank], last_lines=tuple(fact.lines))
             case journal.RankException() if (ranks := self._ranks_beside(fact)) is not None:
                 ranks[fact.rank] = replace(ranks[fact.rank], raised=fact.line)
+            case journal.RankOtherMpi() if (ranks := self._ranks_beside(fact)) is not None:
+                files = {"library": fact.library, "launcher": fact.launcher, "own": fact.own}
+                other_mpi = OtherMpi(family=fact.of, launched_by=fact.by, **files)
+                ranks[fact.rank] = replace(ranks[fact.rank], other_mpi=other_mpi)
             case journal.Published():
                 self.published = tuple(fact.hosts)
             case journal.OutputBegan():
@@ -202,7 +206,7 @@ class Seen:
         return self.worlds[key]
 
     def _ranks_beside(
-        self, fact: journal.RankEnd | journal.RankLines | journal.RankException
+        self, fact: journal.RankEnd | journal.RankLines | journal.RankException | journal.RankOtherMpi
     ) -> dict[int, RankReport] | None:
         """The ranks of its world, if it is known as one of them."""
         world = self.worlds.get((fact.attempt, fact.world))
@@ -244,7 +248,7 @@ def _hidden_failure(job: Job, seen: Seen) -> bool:
     """Open MPI 5 can end with 0 although a host died. What a script makes of a failed mpirun is its own affair."""
     direct = job.launch is not None and not job.launch.in_shell
     failed = any(rank.exit is not None and rank.exit.code != 0 for rank in seen.ranks.values())
-    amiss = any(rank.reason for rank in seen.ranks.values())
+    amiss = any(rank.reason or (rank.other_mpi and rank.other_mpi.alone) for rank in seen.ranks.values())
     last = seen.launcher.lines if seen.launcher is not None else ()
     failed = failed or any(_LOST_DAEMON in line for line in last)  # perhaps before any rank was there
     return bool(seen.log_trouble) or amiss or (direct and failed and not seen.ranks_may_fail)

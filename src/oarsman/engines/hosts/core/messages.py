@@ -212,6 +212,16 @@ class RankRaised(NamedTuple):
     raised: str
 
 
+class RankLibrary(NamedTuple):
+    """It has loaded the MPI library of another MPI than its launcher's."""
+
+    library: str  # a file; empty: only the program itself was seen
+    of: str
+    launcher: str  # likewise
+    by: str
+    own: str  # the launcher beside that library; empty: there is none
+
+
 class RankEnded(NamedTuple):
     exit: int
     signal: int | None = None
@@ -238,7 +248,8 @@ class TakeLogs(NamedTuple):
     logs: bool = True
 
 
-RankMessage = TakeLogs | WorldStarted | RankStarted | FirstOutput | RankRaised | RankEnded | GiveInput | TakeInput
+RankWord = RankStarted | FirstOutput | RankRaised | RankLibrary | RankEnded
+RankMessage = TakeLogs | WorldStarted | RankWord | GiveInput | TakeInput
 
 
 # -- supervisor to job agent --------------------------------------------------------------------------------------
@@ -281,6 +292,7 @@ _RANK_KINDS: Mapping[str, type[RankMessage]] = {
     "rank": RankStarted,
     "output": FirstOutput,
     "raised": RankRaised,
+    "library": RankLibrary,
     "exit": RankEnded,
     "give-input": GiveInput,
     "take-input": TakeInput,

@@ -18,6 +18,7 @@ from typing import IO
 from oarsman.engines.hosts.core import messages, process
 from oarsman.engines.hosts.core.host import unwatch
 from oarsman.engines.hosts.core.messages import CALLS, Exited
+from oarsman.engines.hosts.core.shims import other_mpi
 from oarsman.engines.hosts.ssh import scripts
 
 _KEPT_WORDS = 4096
@@ -258,6 +259,15 @@ class RemoteRanks:
             attempt, number = int(world.partition("-")[0]), int(rank.removeprefix("rank."))
             binascii.a2b_base64(data)
             self.tell(messages.Said(data, attempt, world, number, _STREAMS[stream]))
+
+    def mapped(self, facts: str, launcher: str) -> None:
+        """What of an MPI a rank has loaded, see rank.sh, and by which of its variables it knows who started it."""
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            label, rank, variables, library, *files = facts.split()
+            by = other_mpi.launched_by(dict.fromkeys(variables.split(","), ""))
+            said = " ".join(files).encode()
+            if family := other_mpi.exactly(other_mpi.other(other_mpi.families_in(said, ""), by), said):
+                CALLS.send(self.tellers[label, rank], messages.RankLibrary(library, family, launcher, by, ""))
 
     def ended(self, facts: str) -> None:
         with contextlib.suppress(OSError, ValueError):

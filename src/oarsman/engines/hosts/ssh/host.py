@@ -321,6 +321,7 @@ _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
     "trouble": RemoteHost._has_trouble,
     "usage": RemoteHost._used,
     "rank": lambda host, facts: host.ranks.started(facts),
+    "mapped": lambda host, facts: host.ranks.mapped(facts, host.spec.mpirun),
     "said": lambda host, words: host.ranks.said(words),
     "done": lambda host, facts: host.ranks.ended(facts),
     "emptied": RemoteHost._has_emptied,

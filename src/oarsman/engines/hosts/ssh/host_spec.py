@@ -127,6 +127,7 @@ class SshHostSpecs(HostSpecs):
             members=self._members_at(host.name),
             launch=self._launch_facts() if launcher else None,
             aliases=self._aliases() if launcher else {},
+            mpirun=self.mpi.launcher,
         )
 
     @property
@@ -213,10 +214,16 @@ class SshHostSpecs(HostSpecs):
         return f"{self.folder(self.job.launcher_host)}/bin"
 
     def _path_again(self, member: str) -> str:
-        """Hydra sends the launcher's PATH along. That of this machine, as its facts tell it, is put right again."""
+        """Hydra sends the launcher's PATH along. That of this machine, as its facts tell it, is put right again. Open
+        MPI puts its folder in front; with an MPI in /usr/bin that would hide the user's own python."""
         path = self._path(member, self.facts[self.places[member].name].path, self._shims)
         path = path.removeprefix(f"{self._shims}:")
-        return f'case $PATH in *"{self._shims}"*) export PATH={shlex.quote(path)} ;; esac\n'
+        again = f'case $PATH in *"{self._shims}"*) export PATH={shlex.quote(path)} ;; esac\n'
+        if path.startswith(f"{self.mpi.folder}:"):
+            return again
+        folder = shlex.quote(self.mpi.folder)  # it stands at the end of our own; of another PATH nothing is taken
+        within = f"{folder}:*:{folder} | {folder}:*:{folder}:*"
+        return f"{again}while case $PATH in {within}) ;; *) false ;; esac; do PATH=${{PATH#*:}}; done\n"
 
     def _concession(self, member: str) -> str:
         """A script may decide by itself which interfaces are not used; told both ways, Open MPI uses no TCP at all."""

@@ -22,6 +22,27 @@ done
 export LOCAL_WORLD_SIZE="${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"
 export MASTER_ADDR="${MASTER_ADDR:-$master}" MASTER_PORT="${MASTER_PORT:-$port}"
 say() { [ ! -p "$OARSMAN_RUN/up" ] || echo "$*" >"$OARSMAN_RUN/up"; }
+look() { # which MPI library the program has loaded: the first rank tells, twice if need be, for some take long to load
+    trap 'kill "$nap"; exit' TERM
+    by=''
+    for name in OMPI_COMM_WORLD_RANK OMPI_MCA_ess_base_jobid PRTE_LAUNCHED PMI_RANK HYDRA_BSTRAP_NODE_ID; do
+        eval "[ -z \"\${$name:-}\" ]" || by=$by,$name
+    done
+    for seconds in 5 20; do
+        sleep "$seconds" &
+        nap=$!
+        wait "$nap"
+        files=$(grep -ls "^PPid:[^0-9]*$$\$" /proc/[0-9]*/status | while read -r status; do
+            sed -n 's/.* \(\/[^ ]*\/lib\(mpi\|mpich\|open-rte\|open-pal\)\.so[^ ]*\)$/\1/p' "${status%status}maps"
+        done | sort -u | head -n 9)
+        library=$(echo "$files" | grep -e /libmpi | head -n 1)
+        [ -n "$library" ] || continue
+        # What it says itself tells where the name of its file does not.
+        said=$(grep -a -o -e 'libmpi\.so\.[0-9][0-9]*' -e 'Intel(R) MPI' "$library" | sort -u | tr -d ' ')
+        say "mapped $label $RANK $by $library $(echo "$files $said" | tr '\n' ' ')"
+        return
+    done
+}
 case $input/$RANK in feed/0) rm -f "$OARSMAN_RUN/in" && mkfifo "$OARSMAN_RUN/in" || input=none ;; esac
 say "rank $label $RANK $WORLD_SIZE $LOCAL_RANK $$"
 case $input/$RANK in
@@ -31,6 +52,8 @@ all/* | first/0) ;;
 esac
 trap : TERM INT HUP # they reach the whole group; we stay to tell how the program took them
 exec 3>&2 2>/dev/null # how the program ended is not for this shell to remark on in the program's name
+looker=''
+case $RANK in 0) look 3>&- >/dev/null </dev/null & looker=$! ;; esac
 if command -v "$1" >/dev/null; then
     (exec "$@" 2>&3 3>&-) # in parentheses, because some shells redirect themselves for a simple command
     code=$?
@@ -45,6 +68,7 @@ else
     esac
     code=127
 fi
+[ -z "$looker" ] || kill "$looker"
 say "done $label $RANK $code"
 # Of a rank that failed Open MPI 4 reads nothing any more once it knows; it gets the time to read all before.
 [ "$code" -eq 0 ] || sleep 0.2 || sleep 1

@@ -83,8 +83,8 @@ def corrected(name: str, words: Sequence[str], *, family: str, rewrite: bool) ->
     return without_slow_start(words) if family.startswith("Open MPI") else list(words)
 
 
-def compose(name: str, words: Sequence[str]) -> list[str]:
-    """The words to run in place of `name words...`."""
+def compose(name: str, words: Sequence[str], program: str) -> list[str]:
+    """The words to run in place of `name words...`. program: the launcher itself, for ranks to tell of it."""
     family = os.environ.get("OARSMAN_FAMILY", "")
     words = corrected(name, words, family=family, rewrite=os.environ.get("OARSMAN_REWRITE", "1") == "1")
     line = launch.parse([name, *words])
@@ -95,7 +95,9 @@ def compose(name: str, words: Sequence[str]) -> list[str]:
     options = line.options if line is not None else ()
     through = streams_to_pass(options) + ("i" if has(options, SHARES_INPUT) else _hand_over_input())
     port = os.environ.get("OARSMAN_MASTER_PORT", "")
-    label = f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{port}:{int(survives(options))}"
+    label = (
+        f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{port}:{int(survives(options))}:{program}"
+    )
     wrapper = [*os.environ["OARSMAN_RANK"].split("\n"), label]
     # Its ranks are compared with these words. Where no host has a name of its own, there is nothing to compare.
     if os.environ.get("OARSMAN_PLAIN") != "1":
@@ -129,7 +131,7 @@ def main() -> None:
     program = real(name)
     # Intel's mpirun is a script that calls mpiexec by name; and a rank may start an mpirun of its own.
     if not any(mark in os.environ for mark in (_BEEN_HERE, "OMPI_COMM_WORLD_RANK", "PMI_RANK")):
-        words = compose(os.path.basename(name), words)
+        words = compose(os.path.basename(name), words, program)
         os.environ[_BEEN_HERE] = "1"
     process.restore_signals()
     try:

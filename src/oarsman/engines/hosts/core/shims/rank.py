@@ -1,11 +1,11 @@
 """The shim that starts one rank: it says who and where the rank is, keeps its output, reports its end.
 
-    rank.py ATTEMPT:WORLD:THROUGH:MASTER:PORT:SURVIVES program arguments...
+    rank.py ATTEMPT:WORLD:THROUGH:MASTER:PORT:SURVIVES:LAUNCHER program arguments...
 
 The launcher and the MPI library see an ordinary process: same standard input, same signals, same exit. THROUGH names
 the streams ("o", "e", "oe" or "") that must also flow through mpirun, because the user sends mpirun's output somewhere;
 all others go straight to the log files, which is faster. With "n" in it mpirun has no standard input, with "i" it hands
-it on itself. SURVIVES is 1 if the others may go on when this rank fails.
+it on itself. SURVIVES is 1 if the others may go on when this rank fails. LAUNCHER is the program that starts it.
 
 Three processes share the work. The first, which the launcher started, waits for the second, the user's program. The
 third keeps the output, in a session of its own: a launcher that kills the first two (Hydra does so the moment a rank
@@ -45,10 +45,10 @@ _VARIABLES = (
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _FORWARD_AFTER = 0.2
 _TRICKLE_SECONDS = 0.2  # how long a program's own children may still write after it ended
-_SILENT_SECONDS = 5.0  # after which it is looked at what it wrote last
+_SILENT_SECONDS = 5.0  # after which it is looked at what it wrote last, and what it has loaded
+_SILENT_LOOKS = 4  # at the libraries of a program that writes nothing; many never load MPI
 _READ_SIZE = 1 << 16
 _LONGEST_EXCEPTION = 300
-_LARGEST_PROGRAM = 16 << 20
 _LOGS = "OARSMAN_LOGS"  # the folder of its logs; unset in a job that is confined, which does not see it
 _LOG_TROUBLE = 74  # the usual number for a failure of input or output
 
@@ -68,16 +68,18 @@ class OutputStream:
 class Recording:
     """The third process: all that the program writes, until the end of it."""
 
-    def __init__(self, agent: _socket.socket, attempt: int) -> None:
+    def __init__(self, agent: _socket.socket, attempt: int, launcher: str) -> None:
         self.agent = agent
         self.attempt = attempt
+        self.launcher = launcher
         self.program = 0  # its process number
         self.status = -1  # read end of a pipe: the first process tells here how the program ended
         self.streams: list[OutputStream] = []
-        self.looks_left = 50  # at the libraries of the program, while it writes
+        self.began = False  # to write
+        self.looks_left = 50  # at the libraries of the program, until it is known whose MPI it has
         self.spoke: OutputStream | None = None  # wrote last, and was not looked at since
         self.raised = ""  # the exception that it told of last
-        self.foreign = ""
+        self.other_mpi = ""  # words about a library that is not the launcher's, still to be told
         self.trouble = ""
 
     def run(self) -> NoReturn:
@@ -94,9 +96,11 @@ class Recording:
             self._guard(stream.recorder.finish)
         if self.trouble:
             code, killed_by = _LOG_TROUBLE, None
-        if not self.foreign and "/" in sys.argv[2]:  # one that ended at once was not seen while it wrote
-            self.foreign = foreign_library(sys.argv[2])
-        self.say(rank_ended(code, killed_by, lines[-40:], self.trouble or self.foreign, float(ended_at or 0) or None))
+        if self.looks_left and "/" in sys.argv[2]:  # one that ended at once was not seen while it wrote
+            self._look_at_library(sys.argv[2])
+        if code:
+            self._tell_other_mpi()
+        self.say(rank_ended(code, killed_by, lines[-40:], self.trouble, float(ended_at or 0) or None))
         os._exit(_LOG_TROUBLE if self.trouble else 0)
 
     def say(self, message: str) -> None:
@@ -113,11 +117,15 @@ class Recording:
         told, deadline = b"", None
         while open_streams or deadline is None:
             patience = deadline - time.monotonic() if deadline is not None else _SILENT_SECONDS
-            ready = poll.poll(max(0.0, patience) * 1000 if deadline is not None or self.spoke is not None else None)
+            awaits = deadline is not None or self.spoke is not None or self.looks_left or self.other_mpi
+            ready = poll.poll(max(0.0, patience) * 1000 if awaits else None)
             if not ready and deadline is not None:
                 break
             if not ready:
                 self._look_at_exception()
+                self.looks_left = min(self.looks_left, _SILENT_LOOKS)
+                self._look_at_program()
+                self._tell_other_mpi()  # it may be waiting for ever
             for fd, _ in ready:
                 if fd == self.status:
                     told, deadline = os.read(self.status, 64), time.monotonic() + _TRICKLE_SECONDS
@@ -140,15 +148,47 @@ class Recording:
         self.spoke = stream
         if self.raised:
             self._tell_exception("")
-        if self.looks_left == 50:
+        if not self.began:
+            self.began = True
             self.say(f'{{"output":true,"attempt":{self.attempt}}}')
-        if self.looks_left:  # on the first few, see whether the program has the right MPI
-            self.foreign = foreign_library(f"/proc/{self.program}/maps")
-            self.looks_left = 0 if self.foreign else self.looks_left - 1
+        self._look_at_program()
         self._guard(lambda: stream.recorder.feed(chunk))
         if stream.through is not None:
             quietly(log_lines.write_all, stream.through, chunk)
         return True
+
+    def _look_at_program(self) -> None:
+        if self.looks_left:
+            self.looks_left -= 1
+            self._look_at_library(f"/proc/{self.program}/maps")
+
+    def _look_at_library(self, file: str) -> None:
+        """file: what a process has loaded, or a program. Of a library whose ranks surely do not find each other it is
+        told at once; of others when it matters."""
+        from oarsman.engines.hosts.core.shims import other_mpi
+
+        found = other_mpi.contents(file)
+        if b"libmpi" not in found:
+            return
+        library = other_mpi.library_in(found) if file.startswith("/proc/") else ""
+        names = other_mpi.families_in(found, library)
+        if other_mpi.conclusive(names):
+            self.looks_left = 0
+        by = other_mpi.launched_by(os.environ)
+        if family := other_mpi.other(names, by):
+            self.looks_left = 0
+            family = other_mpi.exactly(family, other_mpi.contents(library))
+            own = other_mpi.own_launcher(library, family, self.launcher)
+            facts = {"library": library, "of": family, "launcher": self.launcher, "by": by, "own": own}
+            self.other_mpi = "{" + ",".join(f"{quoted(name)}:{quoted(fact)}" for name, fact in facts.items()) + "}"
+            if not (family.startswith("Open MPI") and by.startswith("Open MPI")):
+                self._tell_other_mpi()
+
+    def _tell_other_mpi(self) -> None:
+        """`messages.RankLibrary`"""
+        if self.other_mpi:
+            self.say(self.other_mpi)
+            self.other_mpi = ""
 
     def _look_at_exception(self) -> None:
         """One that raises an exception may wait for the others in MPI_Finalize, and they for it."""
@@ -231,24 +271,6 @@ def environment_of(who: Who, master: str, port: str) -> dict[str, str]:
     numbers = (who.rank, who.size, who.local_rank, who.local_size)
     environment.update(zip(numbered, map(str, numbers), strict=True))
     return {"MASTER_ADDR": master, "MASTER_PORT": port, **environment}
-
-
-def foreign_library(file: str) -> str:
-    """Words about an MPI library that is not the launcher's, if this file (what a process has loaded, or a program)
-    names one: every rank would believe that it is alone."""
-    ours, theirs = ("MPICH", "Open MPI") if "OMPI_COMM_WORLD_RANK" not in os.environ else ("Open MPI", "MPICH")
-    try:
-        with open(file, "rb") as opened:
-            found = opened.read(_LARGEST_PROGRAM)
-    except OSError:
-        return ""
-    libraries = {"Open MPI": b"libmpi.so.40", "MPICH": b"libmpi.so.12"}
-    if libraries[theirs] not in found or libraries[ours] in found:
-        return ""
-    from oarsman.text.sentence import Text
-
-    template = Text("its MPI library is that of {theirs}, but the launcher is {ours}'s: each rank ran alone")
-    return Text(template, theirs=theirs, ours=ours)
 
 
 def path_of_rank(given: str, host: str, mpi: str) -> str:
@@ -371,11 +393,11 @@ def _end_like(status: int) -> NoReturn:
 
 
 def main() -> None:
-    attempt, world, through, master, port, survives = sys.argv[1].split(":")
+    attempt, world, through, master, port, survives, launcher = sys.argv[1].split(":", 6)
     who = who_am_i()
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     quietly(agent.connect, f"{os.environ['OARSMAN_RUN']}/k")
-    recording = Recording(agent, int(attempt))
+    recording = Recording(agent, int(attempt), launcher)
     recording.say(rank_started(who, int(attempt), world, survives == "1"))
     logs = log_lines.attempt_folder(os.environ.get(_LOGS, ""), int(attempt))
     try:
