@@ -55,6 +55,12 @@ def test_what_hosts_use_and_what_lines_tell_is_drawn_while_the_job_runs(opened: 
     expect(page).to_have_url(re.compile(r"\?tab=Metrics$"))
 
 
+def test_why_a_rank_is_behind_is_chinese_for_a_chinese_reader(opened: Opened, training: str) -> None:
+    page = opened("/jobs/default/training?tab=Ranks", "zh-CN")
+    expect(page.get_by_role("button", name=re.compile(r"^Rank 1 .*落后：在第 3 步，其他 rank 在第"))).to_be_visible()
+    expect(page.get_by_role("cell", name=re.compile("^在第 3 步，其他 rank 在第"))).to_be_visible()
+
+
 def test_a_straggler_is_marked_and_its_cell_leads_to_its_log(opened: Opened, training: str) -> None:
     page = opened(f"{training}?tab=Ranks")
     late = page.get_by_role("button", name=re.compile(r"^Rank 1 · training-worker-0 · running .*behind: at step 3"))

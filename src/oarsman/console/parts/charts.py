@@ -117,7 +117,6 @@ class RankGrid(Element, component="rank_grid.js"):
         self._props["words"] = {
             "label": say("Every rank"),
             "rank": say("Rank"),
-            "behind": say("behind"),
             "nowhere": say("Host unknown"),
             **{name: say(text) for name, text in CONDITIONS.items()},
         }
@@ -138,7 +137,8 @@ class RankGrid(Element, component="rank_grid.js"):
         note = [say("step {step}", step=f"{one.step:g}")] if one.step is not None else []
         if one.exit_code:
             note.append(say("exit code {code}", code=one.exit_code))
-        return {"rank": one.rank, "state": condition(one), "note": " · ".join(note), "behind": one.behind}
+        behind = say("behind: {why}", why=say.of(one.behind)) if one.behind else ""
+        return {"rank": one.rank, "state": condition(one), "note": " · ".join(note), "behind": behind}
 
 
 def condition(one: RankProgress) -> str:

@@ -23,7 +23,7 @@ export default {
     },
     told(group, cell) {
       const parts = [`${this.words.rank} ${cell.rank}`, group.host, this.words[cell.state], cell.note];
-      if (cell.behind) parts.push(`${this.words.behind}: ${cell.behind}`);
+      if (cell.behind) parts.push(cell.behind);
       return parts.filter(Boolean).join(" · ");
     },
     moved(event) {

@@ -93,7 +93,7 @@ class RanksTab(Tab):
             "step": "" if one.step is None else f"{one.step:g}",
             "lines": one.lines,
             "last": widgets.milliseconds(one.last_output) if one.last_output is not None else None,
-            "behind": one.behind,
+            "behind": self.say.of(one.behind),
         }
 
     def _worker_rows(self, ranks: Sequence[RankProgress], usage: dict[str, UsagePoint]) -> list[Row]:
