@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from oarsman.job.job import Implementation, Job
-from oarsman.job.observed import Observed, Phase
+from oarsman.job.observed import Exit, Observed, Phase
 from oarsman.job.state import Attempt, Cause
 from oarsman.status import causes
-from tests.builders import MPIRUN, a_job, a_launcher, a_status
+from tests.builders import MPIRUN, a_job, a_launcher, a_rank, a_status, at
 
 JOB = a_job(launch=MPIRUN)
 MPICH_JOB = replace(JOB, implementation=Implementation.MPICH, implementation_stated=True)
@@ -125,6 +125,57 @@ def read(job: Job, text: str, code: int, **given: object) -> Cause:
 )
 def test_a_rank_that_failed_is_named_with_its_host_and_its_own_words_alone(job: Job, text: str, summary: str) -> None:
     assert read(job, text, 3).summary == summary
+
+
+HYDRA_BLAMES_ITS_OWN_KILL = """\
+= BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+= PID 28 RUNNING AT pi-worker-1.pi.default.svc
+= EXIT CODE: 9
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"""
+SCRIPT = replace(JOB, launch=replace(MPIRUN, in_shell=True))
+WROTE = (a_rank(0, code=143, finished_at=at(8)), a_rank(1, code=3, finished_at=at(7)))
+
+
+@pytest.mark.parametrize(
+    ("job", "text", "code", "summary"),
+    [
+        pytest.param(
+            JOB, OPENMPI4_NAMES_NOBODY, 3, "rank 1 on pi-worker-1 exited with code 3: oh no", id="named by nobody"
+        ),
+        pytest.param(JOB, OPENMPI4_SILENT, 3, "rank 0 on pi-worker-0 exited with code 3", id="named by mpirun"),
+        pytest.param(MPICH_JOB, "", 3, "rank 1 on pi-worker-1 exited with code 3", id="Hydra, silent"),
+        pytest.param(
+            MPICH_JOB, HYDRA_BLAMES_ITS_OWN_KILL, 9, "rank 1 on pi-worker-1 exited with code 3", id="Hydra's own kill"
+        ),
+        pytest.param(
+            MPICH_JOB,
+            "oarsman: the sessions on all hosts have ended, mpiexec has not; it is ended",
+            137,
+            "rank 1 on pi-worker-1 exited with code 3",
+            id="Hydra, ended by us",
+        ),
+        pytest.param(
+            SCRIPT, "oh no", 3, "rank 1 on pi-worker-1 exited with code 3: oh no", id="a script with its code"
+        ),
+        pytest.param(SCRIPT, "oh no", 5, "the launcher exited with code 5: oh no", id="a script that failed later"),
+        pytest.param(
+            SCRIPT,
+            "oh no",
+            137,
+            "the launcher was killed by signal 9 (Killed); who sent it is not known: oh no",
+            id="a script that was killed",
+        ),
+    ],
+)
+def test_what_ranks_wrote_down_adds_to_what_mpirun_says(job: Job, text: str, code: int, summary: str) -> None:
+    assert read(job, text, code, ranks=WROTE).summary == summary
+
+
+def test_a_rank_that_was_killed_for_its_memory_comes_before_those_that_hydra_killed() -> None:
+    killed = replace(a_rank(1, code=137, finished_at=at(8)), exit=Exit(code=137, memory_limit_hit=True))
+    ranks = (a_rank(0, code=137, finished_at=at(8)), killed)
+    cause = read(MPICH_JOB, HYDRA_BLAMES_ITS_OWN_KILL, 9, ranks=ranks, out_of_memory=("pi-worker-1",))
+    assert (cause.rank, cause.host, cause.memory_limit_hit) == (1, "pi-worker-1", True)
 
 
 def test_the_host_of_a_rank_is_a_part_of_the_cause() -> None:

@@ -8,14 +8,14 @@ from datetime import timedelta
 from typing import Final
 
 from oarsman import names
-from oarsman.engines.kube import views
+from oarsman.engines.kube import ranks, views
 from oarsman.engines.kube.client import Meta
 from oarsman.engines.kube.objects import config_map
-from oarsman.engines.kube.objects.launcher import BARRIER
+from oarsman.engines.kube.objects.launcher import BARRIER, expected_hosts
 from oarsman.engines.kube.objects.pod import fingerprint
-from oarsman.engines.kube.objects.preparation import FAILURES, impossible
+from oarsman.engines.kube.objects.preparation import FAILURES, RANK, impossible
 from oarsman.job.job import Implementation, Job, LauncherKind, Role
-from oarsman.job.observed import Admission, Exit, Member, Observed, Phase
+from oarsman.job.observed import Admission, Exit, Member, Observed, Phase, RankReport
 from oarsman.job.state import Status
 from oarsman.plan.policies.replacement import VANISHED
 from oarsman.status.tags import Tags
@@ -33,6 +33,7 @@ _OUT_OF_MEMORY: Final = "oarsman: memory limit reached on "
 _OWN_WORDS: Final = "oarsman: "
 _ENDS: Final = {"Failed": Phase.FAILED, "Complete": Phase.SUCCEEDED}  # conditions of a Job
 _POD_FAILED: Final = "BackoffLimitExceeded"  # of a Job that makes no second pod
+_KILLED: Final = 137
 _SIGNALS: Final = 128  # codes from here on are those of signals
 _CLOCKS_DIFFER: Final = timedelta(seconds=5)
 
@@ -57,13 +58,15 @@ def observe(job: Job, seen: JobObjects) -> Observed:
     workers = sorted((_worker(job, pod) for pod in seen.pods if _is_worker(job, pod)), key=lambda w: w.index)
     pod = launcher_pod(job, seen.pods, seen.launcher_job)
     launcher = _launcher(job, pod, seen)
-    lines = _last_lines(job, pod)
+    reports, lines = ranks.apart(_last_lines(job, pod))
+    out_of_memory = tuple(line.removeprefix(_OUT_OF_MEMORY) for line in lines if line.startswith(_OUT_OF_MEMORY))
     return Observed(
         status=seen.status,
         workers=tuple(workers),
         launcher=launcher,
+        ranks=tuple(_by_memory(report, out_of_memory) for report in reports),
         launcher_lines=tuple(line for line in lines if not line.startswith(_OUT_OF_MEMORY)),
-        out_of_memory=tuple(line.removeprefix(_OUT_OF_MEMORY) for line in lines if line.startswith(_OUT_OF_MEMORY)),
+        out_of_memory=out_of_memory,
         published_hosts=config_map.published(seen.config.data) if seen.config is not None else None,
         prepared=seen.config is not None,
         gang_asks=seen.gang_asks,
@@ -76,8 +79,14 @@ def observe(job: Job, seen: JobObjects) -> Observed:
         patience=seen.patience,
         launcher_holds=job.annotation(names.ANNOTATION_BARRIER, "true") != "false",
         ranks_report=False,
+        unverified=_unverified(job, seen, launcher),
         outdated=_outdated(job, seen, pod),
     )
+
+
+def _unverified(job: Job, seen: JobObjects, launcher: Member | None) -> bool:
+    shim = seen.config is not None and RANK in seen.config.data
+    return shim and launcher is not None and launcher.phase is Phase.SUCCEEDED and not expected_hosts(job)
 
 
 # -- which pod is which --------------------------------------------------------------------------
@@ -95,9 +104,9 @@ def launcher_pod(job: Job, pods: Collection[views.Pod], launcher_job: views.Batc
 
 
 def end_unheard(job: Job, pods: Collection[views.Pod], launcher_job: views.BatchJob | None) -> bool:
-    """Whether the launcher's Job counts its pod as failed and `pods` do not say so yet: two watches, one is behind."""
+    """Whether the launcher's Job counts its pod as ended and `pods` do not say so yet: two watches, one is behind."""
     verdict = _verdict(launcher_job) if launcher_job is not None else None
-    if verdict is None or verdict.reason != _POD_FAILED:
+    if verdict is None or (_ENDS[verdict.type] is Phase.FAILED and verdict.reason != _POD_FAILED):
         return False
     pod = launcher_pod(job, pods, launcher_job)
     return pod is None or not _phase(pod, _main(pod, job.launcher).terminated).ended
@@ -332,6 +341,13 @@ def _last_lines(job: Job, pod: views.Pod | None) -> Sequence[str]:
     tags = Tags(hydra=job.implementation is not Implementation.OPENMPI, ranks=job.slots)
     spoken = [tags.read(line) for line in ended.message.splitlines()]
     return [said.text for said in (*spoken, *tags.rest()) if said is not None]
+
+
+def _by_memory(report: RankReport, hosts: Collection[str]) -> RankReport:
+    """A rank that was killed on a host where memory was exhausted."""
+    if report.exit is None or report.exit.code != _KILLED or report.host not in hosts:
+        return report
+    return replace(report, exit=replace(report.exit, memory_limit_hit=True))
 
 
 # -- edits ---------------------------------------------------------------------------------------
