@@ -78,6 +78,8 @@ ANNOTATION_ATTEMPT: Final = "oarsman.dev/attempt"
 ANNOTATION_RUN: Final = "oarsman.dev/run"
 # "true" has mpirun mark every line with the rank that wrote it.
 ANNOTATION_TAG_OUTPUT: Final = "oarsman.dev/tag-output"
+# "false": ranks are started by mpirun itself, not through a shim.
+ANNOTATION_SHIM: Final = "oarsman.dev/shim"
 # On a pod: a fingerprint of the template it was made from.
 ANNOTATION_TEMPLATE: Final = "oarsman.dev/template"
 # On the launcher's pod: changes with the list of hosts, so that the kubelet refreshes the mounted files at once.

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from oarsman import names
-from oarsman.job.job import Implementation, Job
+from oarsman.job.job import Implementation, Job, Role
 from oarsman.job.launch import HostSlots, LaunchLine
 from oarsman.job.observed import Observed, Phase, RankReport, World
 from oarsman.job.state import Attempt
@@ -86,6 +86,45 @@ def test_a_job_without_reports_is_not_judged_and_says_so_once() -> None:
     plan = reconcile(PLAIN, running(PLAIN, launcher=DONE), at(10))
     assert plan.status.is_true(names.SUCCEEDED)
     assert [e.reason for e in plan.events] == [names.REASON_UNVERIFIED, names.REASON_SUCCEEDED]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "told"),
+    [
+        (
+            (a_rank(0, "pi-launcher"), a_rank(1, "pi-launcher")),
+            "rank 0 ran on pi-launcher, planned pi-worker-0 (and 1 more)",
+        ),
+        ((), "no rank was started on pi-worker-1"),
+    ],
+    ids=["ranks told", "nobody told"],
+)
+def test_what_a_launcher_found_amiss_is_told_by_rank_if_ranks_told_where_they_were(
+    ranks: tuple[RankReport, ...], told: str
+) -> None:
+    said = {"reason": names.REASON_PLACEMENT, "message": "no rank was started on pi-worker-1"}
+    launcher = a_launcher(Phase.FAILED, code=69, finished_at=at(9), **said)
+    plan = reconcile(PLAIN, running(PLAIN, launcher=launcher, ranks=ranks, ranks_report=False), at(10))
+    failed = plan.status.condition(names.FAILED)
+    assert failed is not None
+    assert (failed.reason, failed.message) == (names.REASON_PLACEMENT, told)
+
+
+def test_where_ranks_need_not_report_a_job_is_only_told_about_if_nobody_else_has_looked() -> None:
+    torch = replace(PLAIN, launch=None, launcher=with_command(PLAIN.launcher, "env", "A=b", "torchrun", "train.py"))
+    plain = replace(PLAIN, launch=None, launcher=with_command(PLAIN.launcher, "python3", "drive.py"))
+    for job, unverified, told in (
+        (torch, True, True),
+        (torch, False, False),
+        (plain, True, False),
+        (PLAIN, True, True),
+    ):
+        plan = reconcile(job, running(job, launcher=DONE, ranks_report=False, unverified=unverified), at(10))
+        assert (names.REASON_UNVERIFIED in [e.reason for e in plan.events]) is told
+
+
+def with_command(role: Role, *command: str) -> Role:
+    return replace(role, containers=(replace(role.container, command=command),))
 
 
 def test_scaling_a_running_job_does_not_move_its_plan() -> None:

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from oarsman.job.job import Implementation, Job
-from oarsman.job.observed import Observed, Phase
+from oarsman.job.observed import Exit, Observed, Phase
 from oarsman.job.state import Attempt, Cause
 from oarsman.status import causes
 from oarsman.status.tags import Tags
-from tests.builders import MPIRUN, a_job, a_launcher, a_rank, a_status
+from tests.builders import MPIRUN, a_job, a_launcher, a_rank, a_status, at
 
 JOB = a_job(launch=MPIRUN)
 MPICH_JOB = replace(JOB, implementation=Implementation.MPICH, implementation_stated=True)
@@ -294,6 +294,53 @@ def test_the_words_of_a_script_around_mpirun_are_its_own_where_ranks_have_tags()
 
 def test_a_script_of_which_nobody_knows_that_it_starts_ranks_is_told_with_its_last_line() -> None:
     assert read(a_job(launch=None), "no such data", 4).summary == "the launcher exited with code 4: no such data"
+
+
+HYDRA_BLAMES_ITS_OWN_KILL = """\
+= BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+= PID 28 RUNNING AT pi-worker-1.pi.default.svc
+= EXIT CODE: 9
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"""
+SCRIPT = replace(JOB, launch=replace(MPIRUN, in_shell=True))
+WROTE = (a_rank(0, code=143, finished_at=at(8)), a_rank(1, code=3, finished_at=at(7)))
+
+
+@pytest.mark.parametrize(
+    ("job", "text", "code", "summary"),
+    [
+        pytest.param(JOB, OPENMPI4_NAMES_NOBODY, 3, "rank 1 on pi-worker-1 exited with code 3", id="named by nobody"),
+        pytest.param(JOB, OPENMPI4_SILENT, 3, "rank 0 on pi-worker-0 exited with code 3", id="named by mpirun"),
+        pytest.param(MPICH_JOB, "", 3, "rank 1 on pi-worker-1 exited with code 3", id="Hydra, silent"),
+        pytest.param(
+            MPICH_JOB, HYDRA_BLAMES_ITS_OWN_KILL, 9, "rank 1 on pi-worker-1 exited with code 3", id="Hydra's own kill"
+        ),
+        pytest.param(
+            MPICH_JOB,
+            "oarsman: the sessions on all hosts have ended, mpiexec has not; it is ended",
+            137,
+            "rank 1 on pi-worker-1 exited with code 3",
+            id="Hydra, ended by us",
+        ),
+        pytest.param(SCRIPT, "oh no", 3, "rank 1 on pi-worker-1 exited with code 3", id="a script with its code"),
+        pytest.param(SCRIPT, "oh no", 5, "the launcher exited with code 5", id="a script that failed later"),
+        pytest.param(
+            SCRIPT,
+            "oh no",
+            137,
+            "the launcher was killed by signal 9 (Killed); who sent it is not known",
+            id="a script that was killed",
+        ),
+    ],
+)
+def test_what_ranks_wrote_down_adds_to_what_mpirun_says(job: Job, text: str, code: int, summary: str) -> None:
+    assert read(job, text, code, ranks=WROTE).summary == summary
+
+
+def test_a_rank_that_was_killed_for_its_memory_comes_before_those_that_hydra_killed() -> None:
+    killed = replace(a_rank(1, code=137, finished_at=at(8)), exit=Exit(code=137, memory_limit_hit=True))
+    ranks = (a_rank(0, code=137, finished_at=at(8)), killed)
+    cause = read(MPICH_JOB, HYDRA_BLAMES_ITS_OWN_KILL, 9, ranks=ranks, out_of_memory=("pi-worker-1",))
+    assert (cause.rank, cause.host, cause.memory_limit_hit) == (1, "pi-worker-1", True)
 
 
 def test_the_host_of_a_rank_is_a_part_of_the_cause() -> None:

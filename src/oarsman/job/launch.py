@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from oarsman.job.launch_options import HYDRA_ONLY, LAUNCHERS, NEEDS_TWO_DASHES, UNPREDICTABLE
-from oarsman.job.launch_words import FoundLauncher, base_name, find
+from oarsman.job.launch_options import HYDRA_ONLY, LAUNCHERS, NEEDS_TWO_DASHES, UNPREDICTABLE, WITHOUT_MPI
+from oarsman.job.launch_words import FoundLauncher, base_name, find, skip_prefixes
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,13 @@ def parse(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> La
         contexts=len(contexts),
         **asked.result(),
     )
+
+
+def starts_ranks_without_mpi(argv: Sequence[str]) -> bool:
+    """Whether these words visibly start ranks of which MPI knows nothing."""
+    words = list(argv[skip_prefixes(argv) :])
+    module = words[1:3] in (["-m", "torch.distributed.run"], ["-m", "torch.distributed.launch"])
+    return bool(words) and (base_name(words[0]) in WITHOUT_MPI or module)
 
 
 def rewrite(argv: Sequence[str]) -> Rewrite:

@@ -124,4 +124,7 @@ PREFIXES: Final[Mapping[str, tuple[int, frozenset[str]]]] = {
     "env": (0, frozenset(("-u", "--unset", "-C", "--chdir"))),
 }
 
+# Programs that start ranks, and no MPI.
+WITHOUT_MPI: Final = frozenset(("torchrun", "deepspeed", "accelerate"))
+
 SHELLS: Final = frozenset(("sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"))

@@ -146,6 +146,7 @@ class Observed:
     patience: timedelta = PATIENCE
     launcher_holds: bool = False  # a launcher waits by itself until its workers answer; until then it is Pending
     ranks_report: bool = True  # False: ranks cannot tell where they ran; the launcher itself checks
+    unverified: bool = False  # ranks may report, and where they do not, nobody else tells where they ran
     out_of_memory: tuple[str, ...] = ()  # hosts on which a process was killed at the memory limit
     taken_away: Mapping[str, datetime] = field(default_factory=dict)  # hosts that were to go while the launcher ran
     place_lost: str = ""  # why a machine that it was given cannot be used, if one cannot

@@ -163,6 +163,7 @@ _OURS: Mapping[str, Rule] = {
     names.ANNOTATION_SWEEP_PARAMETERS: _ANYTHING,
     names.ANNOTATION_SWEEP_SPEC: _ANYTHING,
     names.ANNOTATION_TAG_OUTPUT: _one_of(*_BOOLEAN),
+    names.ANNOTATION_SHIM: _one_of(*_BOOLEAN),
     names.ANNOTATION_BARRIER: _one_of(*_BOOLEAN),
     names.ANNOTATION_ANY_USER: _one_of(*_BOOLEAN),
     names.ANNOTATION_GANG: _ANYTHING,

@@ -46,6 +46,8 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
     aborted = _who_aborted(named, seen)
     if named is not None and named.aborted and aborted is None and not lost:
         return _named(job, named, seen)  # it was ended before it could report; the others only followed
+    if not seen.ranks_report:
+        return _by_launcher(job, seen, launcher, named, lost)
     rank = aborted or first_failure(
         seen.ranks,
         mpirun_words.lost_their_peers(seen.launcher_lines),
@@ -74,6 +76,36 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
         return _lost(lost[0], seen)
     named = named or _unnamed(job, seen, launcher)
     return _named(job, named, seen) if named else _launcher(job, seen, launcher)
+
+
+def _by_launcher(
+    job: Job, seen: Observed, launcher: Member, named: mpirun_words.NamedProcess | None, lost: Sequence[Lost]
+) -> Cause:
+    """Where all output comes through the launcher: its words count, and what ranks wrote down adds to them."""
+    if lost:
+        return _lost(lost[0], seen)
+    if named is None or named.rank is None:
+        named = _written_down(job, seen, launcher, named) or named or _unnamed(job, seen, launcher)
+    return _named(job, named, seen) if named else _launcher(job, seen, launcher)
+
+
+def _written_down(
+    job: Job, seen: Observed, launcher: Member, named: mpirun_words.NamedProcess | None
+) -> mpirun_words.NamedProcess | None:
+    """The rank that failed first, if the launcher ended for it: a script may have gone on, and failed in its own way.
+
+    `named`: a process that Hydra blames, perhaps one of those that it killed itself."""
+    lines, code = seen.launcher_lines, launcher.exit.code if launcher.exit else None
+    by_hydra = mpirun_words.is_hydra(lines)
+    # Those that Hydra killed are left out, unless there are no others.
+    ranks = [r for r in seen.ranks if r.exit and not (by_hydra and _killed_by_nobody_known(r))] or seen.ranks
+    rank = first_failure(ranks, mpirun_words.lost_their_peers(lines), by_hydra=by_hydra, code=code)
+    if rank is None or rank.exit is None or _ended_with(launcher, rank):
+        return None
+    by_mpirun = named is not None or (job.launch is not None and not job.launch.in_shell)
+    if not (by_mpirun or rank.exit.code == code):
+        return None
+    return mpirun_words.NamedProcess(rank=rank.rank, host=rank.host, exit=rank.exit)
 
 
 def of_missing_launcher(job: Job, seen: Observed, lost: Sequence[Lost] = ()) -> Cause:

@@ -83,8 +83,8 @@ _BOILERPLATE: Final = re.compile(
     r"(?:\[\S+:\d+\] )?plm:[rsh|]+: Warning: setpgid\(|"  # Open MPI's quarrel with its own child, now and then
     r"=|YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ",
 )
-# The lines in which Hydra's own programs and Open MPI's libraries report, whoever failed.
-_LIBRARY_SAYS: Final = re.compile(r"\[(?:mpiexec|proxy:\S+)@[^\]]+\] |\[\S+:\d+\] (?:\*\*\* |PMIX ERROR)")
+# The lines in which Hydra's own programs, Open MPI's libraries and the launcher's own script report, whoever failed.
+_LIBRARY_SAYS: Final = re.compile(r"oarsman: |\[(?:mpiexec|proxy:\S+)@[^\]]+\] |\[\S+:\d+\] (?:\*\*\* |PMIX ERROR)")
 
 _MISSES_HOST: Final = re.compile(r"\[mpiexec@[^\]]+\] .*Launch proxy failed")
 

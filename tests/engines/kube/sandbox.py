@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
+
+from oarsman.engines.kube.objects.config_map import script
 
 SCRIPTS = Path(__file__).parents[3] / "src" / "oarsman" / "engines" / "kube" / "scripts"
 PATIENCE = 180
@@ -63,7 +64,7 @@ class Sandbox:
         for file in SCRIPTS.iterdir():
             if file.suffix == ".sh":
                 copy = place / "etc/mpi" / file.name
-                shutil.copyfile(file, copy)
+                copy.write_text(script(file.name))
                 copy.chmod(0o555)
         (place / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
         (place / "etc/group").write_text("root:x:0:\n")

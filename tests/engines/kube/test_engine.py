@@ -508,6 +508,21 @@ def test_the_end_of_a_launcher_that_its_job_knows_first_is_asked_for(heard_of_it
 
 
 @story()
+async def test_where_ranks_ran_is_asked_for_if_the_job_of_a_launcher_knows_first_that_it_ended(world: World) -> None:
+    await world.start()
+    world.play_launcher("Running", containerStatuses=[{"name": "mpi", "state": {"running": {}}}])
+    await world.look()
+    told = {"exitCode": 0, "message": "oarsman: ranks 0-1 on pi-worker-0..1\n"}
+    ended = {"phase": "Succeeded", "containerStatuses": [{"name": "mpi", "state": {"terminated": told}}]}
+    world.kube.change(kinds.PODS, "pi-launcher-x", status=ended)
+    complete = {"conditions": [{"type": "Complete", "status": "True"}]}
+    world.kube.change(kinds.JOBS, "pi-launcher", status=complete)
+    world.caches.jobs.put(await world.kube.get(kinds.JOBS, "pi-launcher", "default", view=views.BatchJob))
+    ranks = (await world.engine.observe(world.assignment)).ranks
+    assert [(rank.rank, rank.host) for rank in ranks] == [(0, "pi-worker-0"), (1, "pi-worker-1")]
+
+
+@story()
 async def test_the_end_of_a_launcher_is_not_asked_for_again(world: World) -> None:
     await world.start()
     world.play_launcher("Failed", **ENDED)

@@ -17,6 +17,7 @@ from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.objects.config_map import config_maps
 from oarsman.engines.kube.objects.launcher import launcher
 from oarsman.engines.kube.objects.pod import fingerprint
+from oarsman.engines.kube.objects.preparation import PodPreparation
 from oarsman.engines.kube.objects.worker import worker
 from oarsman.engines.kube.observe import JobObjects, launcher_pod, observe, retired
 from oarsman.job.job import Job
@@ -495,6 +496,54 @@ def test_lines_without_tags_are_nobodys_unless_tags_were_asked_for() -> None:
     assert observe(JOB, seen).launcher_ranks == ()
     asking = replace(JOB, annotations={**JOB.annotations, names.ANNOTATION_TAG_OUTPUT: "true"})
     assert observe(asking, seen).launcher_ranks == (None,)
+
+
+def the_end(message: str, code: int = 0, *, shim: bool = True, job: Job = JOB) -> Observed:
+    status = {
+        "phase": "Failed" if code else "Succeeded",
+        "containerStatuses": [container(**ended(code, message=message))],
+    }
+    *_, config = config_maps(job, (), OPTIONS, PodPreparation(shim=shim))
+    pods = [launcher_pod_of(status, job=job)]
+    return observe(
+        job,
+        JobObjects(status=Status(), pods=pods, launcher_job=launcher_job(), config=viewed(config, views.ConfigMap)),
+    )
+
+
+def test_where_ranks_ran_is_in_the_message_of_a_launcher_that_ended_well() -> None:
+    found = the_end("oarsman: ranks 0-3 on pi-worker-0..1\n")
+    assert {report.rank: report.host for report in found.ranks} == {
+        0: "pi-worker-0",
+        1: "pi-worker-0",
+        2: "pi-worker-1",
+        3: "pi-worker-1",
+    }
+    assert (found.launcher_lines, found.unverified) == ((), False)
+
+
+def test_which_ranks_failed_is_at_the_end_of_the_log_of_a_launcher_that_failed() -> None:
+    found = the_end(
+        "boom\n"
+        "oarsman: memory limit reached on pi-worker-1\n"
+        "\0oarsman: ranks 0-1 on pi-worker-0..1\n"
+        "oarsman: rank 1 on pi-worker-1 ended with code 137 at 2026-11-19T21:31:19.573983777\n"
+        "oarsman: rank 0 on pi-worker-0 ended with code 3 at 2026-11-19T21:31:20\n",
+        137,
+    )
+    assert found.launcher_lines == ("boom",)
+    zero, one = found.ranks
+    assert (zero.exit, one.exit) == (Exit(code=3), Exit(code=137, memory_limit_hit=True))
+    assert one.finished_at == datetime(2026, 11, 19, 21, 31, 19, 573983, UTC)
+    assert zero.finished_at == datetime(2026, 11, 19, 21, 31, 20, 0, UTC)
+
+
+def test_a_job_whose_hosts_nobody_checks_may_be_told_to_be_not_verified() -> None:
+    """Where the launch line says where mpirun has to go, the launcher has checked that."""
+    torch = a_kube_job(command=["torchrun", "train.py"])
+    assert the_end("", job=torch).unverified
+    assert not the_end("", job=torch, shim=False).unverified
+    assert not the_end("").unverified
 
 
 def test_of_two_pods_of_a_job_the_first_that_stays_counts() -> None:

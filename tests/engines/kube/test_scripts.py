@@ -47,8 +47,11 @@ def test_every_script_is_delivered_and_short() -> None:
         "barrier.sh",
         "kubexec.sh",
         "launch.sh",
+        "mpirun.sh",
         "passwd.sh",
         "prepare.sh",
+        "rank.sh",
+        "ranks.sh",
         "ssh.sh",
         "worker.sh",
     }

@@ -25,7 +25,7 @@ from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.objects import access, config_map, gang, secret, service
 from oarsman.engines.kube.objects.common import KubeOptions, Object, owner
 from oarsman.engines.kube.objects.launcher import BARRIER, launcher
-from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation, barrier_seconds, recorded
+from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation, barrier_seconds, recorded, wants_shim
 from oarsman.engines.kube.objects.worker import worker
 from oarsman.engines.kube.observe import JobObjects, end_unheard, launcher_pod, left_over, observe, retired
 from oarsman.errors import RetryableError
@@ -309,6 +309,7 @@ class KubeEngine:
         preparation = self._preparation(job)
         if known is None:
             preparation = replace(self._caches.preparation(job), many_hosts=config_map.has_many_hosts(job))
+            preparation = replace(preparation, shim=wants_shim(job))
         changed = None
         for wanted in config_map.config_maps(job, hosts, self._options, preparation):
             changed = await self._bring(job, wanted) or changed

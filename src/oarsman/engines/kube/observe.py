@@ -8,15 +8,15 @@ from datetime import timedelta
 from typing import Final
 
 from oarsman import names
-from oarsman.engines.kube import views
+from oarsman.engines.kube import ranks, views
 from oarsman.engines.kube.client import Meta
 from oarsman.engines.kube.objects import config_map
-from oarsman.engines.kube.objects.launcher import BARRIER
+from oarsman.engines.kube.objects.launcher import BARRIER, expected_hosts
 from oarsman.engines.kube.objects.pod import fingerprint
-from oarsman.engines.kube.objects.preparation import FAILURES, impossible
+from oarsman.engines.kube.objects.preparation import FAILURES, RANK, impossible
 from oarsman.job.job import Implementation, Job, LauncherKind, Role
 from oarsman.job.launch import with_tags
-from oarsman.job.observed import Admission, Exit, Member, Observed, Phase
+from oarsman.job.observed import Admission, Exit, Member, Observed, Phase, RankReport
 from oarsman.job.state import Status
 from oarsman.plan.policies.replacement import VANISHED
 from oarsman.status.tags import Spoken, Tags
@@ -35,6 +35,7 @@ _OWN_WORDS: Final = "oarsman: "
 _ENDS: Final = {"Failed": Phase.FAILED, "Complete": Phase.SUCCEEDED}  # conditions of a Job
 _POD_FAILED: Final = "BackoffLimitExceeded"  # of a Job that makes no second pod
 _LONGEST_MESSAGE: Final = 2040  # bytes; kubelets keep the last 2,048, less what is no character
+_KILLED: Final = 137
 _SIGNALS: Final = 128  # codes from here on are those of signals
 _CLOCKS_DIFFER: Final = timedelta(seconds=5)
 
@@ -59,17 +60,19 @@ def observe(job: Job, seen: JobObjects) -> Observed:
     workers = sorted((_worker(job, pod) for pod in seen.pods if _is_worker(job, pod)), key=lambda w: w.index)
     pod = launcher_pod(job, seen.pods, seen.launcher_job)
     launcher = _launcher(job, pod, seen)
-    said, tagged = _last_lines(job, pod)
-    memory = [each.text.removeprefix(_OUT_OF_MEMORY) for each in said if each.text.startswith(_OUT_OF_MEMORY)]
+    spoken, tagged = _last_lines(job, pod)
+    reports, said = ranks.apart(spoken)
+    memory = tuple(each.text.removeprefix(_OUT_OF_MEMORY) for each in said if each.text.startswith(_OUT_OF_MEMORY))
     said = [each for each in said if not each.text.startswith(_OUT_OF_MEMORY)]
     return Observed(
         status=seen.status,
         workers=tuple(workers),
         launcher=launcher,
+        ranks=tuple(_by_memory(report, memory) for report in reports),
         launcher_lines=tuple(each.text for each in said),
         launcher_relays=True,
         launcher_ranks=tuple(each.rank for each in said) if tagged else (),
-        out_of_memory=tuple(memory),
+        out_of_memory=memory,
         published_hosts=config_map.published(seen.config.data) if seen.config is not None else None,
         prepared=seen.config is not None,
         gang_asks=seen.gang_asks,
@@ -82,8 +85,14 @@ def observe(job: Job, seen: JobObjects) -> Observed:
         patience=seen.patience,
         launcher_holds=job.annotation(names.ANNOTATION_BARRIER, "true") != "false",
         ranks_report=False,
+        unverified=_unverified(job, seen, launcher),
         outdated=_outdated(job, seen, pod),
     )
+
+
+def _unverified(job: Job, seen: JobObjects, launcher: Member | None) -> bool:
+    shim = seen.config is not None and RANK in seen.config.data
+    return shim and launcher is not None and launcher.phase is Phase.SUCCEEDED and not expected_hosts(job)
 
 
 # -- which pod is which --------------------------------------------------------------------------
@@ -101,9 +110,9 @@ def launcher_pod(job: Job, pods: Collection[views.Pod], launcher_job: views.Batc
 
 
 def end_unheard(job: Job, pods: Collection[views.Pod], launcher_job: views.BatchJob | None) -> bool:
-    """Whether the launcher's Job counts its pod as failed and `pods` do not say so yet: two watches, one is behind."""
+    """Whether the launcher's Job counts its pod as ended and `pods` do not say so yet: two watches, one is behind."""
     verdict = _verdict(launcher_job) if launcher_job is not None else None
-    if verdict is None or verdict.reason != _POD_FAILED:
+    if verdict is None or (_ENDS[verdict.type] is Phase.FAILED and verdict.reason != _POD_FAILED):
         return False
     pod = launcher_pod(job, pods, launcher_job)
     return pod is None or not _phase(pod, _main(pod, job.launcher).terminated).ended
@@ -348,6 +357,13 @@ def _last_lines(job: Job, pod: views.Pod | None) -> tuple[Sequence[Spoken], bool
 def _asks_for_tags(job: Job) -> bool:
     argv = job.launcher.container.argv
     return job.annotation(names.ANNOTATION_TAG_OUTPUT) == "true" and with_tags(argv) != argv
+
+
+def _by_memory(report: RankReport, hosts: Collection[str]) -> RankReport:
+    """A rank that was killed on a host where memory was exhausted."""
+    if report.exit is None or report.exit.code != _KILLED or report.host not in hosts:
+        return report
+    return replace(report, exit=replace(report.exit, memory_limit_hit=True))
 
 
 # -- edits ---------------------------------------------------------------------------------------

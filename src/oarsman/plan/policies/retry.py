@@ -28,7 +28,7 @@ from oarsman.job.observed import Exit, Member, Phase
 from oarsman.job.state import Cause, Status
 from oarsman.plan import attempts, finish
 from oarsman.plan.actions import DeleteLauncher
-from oarsman.plan.policies import barrier, replacement, suspend
+from oarsman.plan.policies import barrier, replacement, success, suspend
 from oarsman.plan.turn import Turn
 from oarsman.status import causes, conditions, lasting
 from oarsman.text.sentence import Text
@@ -83,7 +83,8 @@ def attempt_failed(turn: Turn) -> Turn:
         said = launcher.message.partition(":")[0]  # the barrier begins with the host it waited for
         return barrier.not_ready(turn, launcher.message, said if said in turn.job.hosts else launcher.name)
     if launcher.phase is Phase.FAILED and launcher.reason == names.REASON_PLACEMENT:
-        return finish.fail(turn, names.REASON_PLACEMENT, launcher.message, Cause(summary=launcher.message))
+        wrong = success.misplaced(turn, complete=False) or launcher.message
+        return finish.fail(turn, names.REASON_PLACEMENT, wrong, Cause(summary=wrong))
     if launcher.phase is Phase.PENDING and lost:
         return _not_started(turn, causes.of_lost_worker(turn.seen, lost), lost)
     if launcher.phase is Phase.FAILED:

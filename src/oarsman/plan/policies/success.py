@@ -6,6 +6,7 @@ This is looked at first: work that is done stays done, whatever was asked in the
 from __future__ import annotations
 
 from oarsman import names
+from oarsman.job.launch import starts_ranks_without_mpi
 from oarsman.job.observed import Phase
 from oarsman.job.state import Cause
 from oarsman.plan import finish, placement
@@ -17,10 +18,11 @@ def launcher_succeeded(turn: Turn) -> Turn:
     launcher = turn.launcher
     if launcher is None or launcher.phase is not Phase.SUCCEEDED:
         return turn
-    wrong = _misplaced(turn, complete=True)
+    wrong = misplaced(turn, complete=True)
     if wrong:
         return finish.fail(turn, names.REASON_PLACEMENT, wrong, Cause(summary=wrong))
-    if turn.job.launch is not None and not turn.seen.ranks and turn.seen.ranks_report:
+    starts_ranks = turn.job.launch is not None or starts_ranks_without_mpi(turn.job.launcher.container.argv)
+    if starts_ranks and not turn.seen.ranks and (turn.seen.ranks_report or turn.seen.unverified):
         turn = turn.tell(names.REASON_UNVERIFIED, Text("placement not verified: no rank reported its host"))
     return finish.succeed(turn)
 
@@ -29,11 +31,11 @@ def placement_while_running(turn: Turn) -> Turn:
     """Ranks on the wrong host are not waited for: the answer would be right and the numbers wrong."""
     if turn.launcher is None or turn.launcher.phase.ended:
         return turn
-    wrong = _misplaced(turn, complete=False)
+    wrong = misplaced(turn, complete=False)
     return finish.fail(turn, names.REASON_PLACEMENT, wrong, Cause(summary=wrong)) if wrong else turn
 
 
-def _misplaced(turn: Turn, *, complete: bool) -> str | None:
+def misplaced(turn: Turn, *, complete: bool) -> str | None:
     seen = turn.seen
     found = (
         placement.mistake(turn.job, world, turn.open_attempt, complete=complete, machines=seen.machines)

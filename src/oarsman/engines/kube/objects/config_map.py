@@ -19,9 +19,12 @@ from oarsman.engines.kube.objects.common import KubeOptions, Object, host, owned
 from oarsman.engines.kube.objects.preparation import PodPreparation
 from oarsman.job import mpi
 from oarsman.job.job import Job, Transport
+from oarsman.job.launch_options import LAUNCHERS
 
+MPIRUN: Final = "mpirun.sh"
 _EVERYWHERE: Final = ("passwd.sh", "barrier.sh", "launch.sh")
 _MANY: Final = 1500
+_OF_RANKS: Final = (preparing.RANK, MPIRUN, "ranks.sh")
 _SCRIPTS: Final = {Transport.SSH: ("worker.sh", "ssh.sh"), Transport.EXEC: (names.KUBEXEC,)}
 
 
@@ -51,12 +54,14 @@ def config_maps(
     data = {
         names.HOSTFILE: mpi.hostfile(job.implementation, listed, job.slots_per_worker),
         **({} if many else of_the_moment),
-        **{script: _text(script) for script in (*_EVERYWHERE, *_SCRIPTS[job.transport])},
+        **{each: script(each) for each in (*_EVERYWHERE, *_SCRIPTS[job.transport])},
     }
     if job.transport is Transport.SSH:
         data["ssh_config"] = ssh.client_config(job)
+    if preparation.shim:
+        data |= {each: script(each) for each in _OF_RANKS}
     if preparation:
-        data |= {preparing.SCRIPT: _text(preparing.SCRIPT), **preparation.data}
+        data |= {preparing.SCRIPT: script(preparing.SCRIPT), **preparation.data}
     apart = [owned(job, CONFIG_MAPS, name_of_hosts(job), data=of_the_moment)] if many else []
     return [*apart, owned(job, CONFIG_MAPS, name(job), data=data)]
 
@@ -75,5 +80,17 @@ def published(data: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @functools.cache
-def _text(script: str) -> str:
-    return (resources.files("oarsman.engines.kube") / "scripts" / script).read_text()
+def script(file: str) -> str:
+    """As pods have it."""
+    text = (resources.files("oarsman.engines.kube") / "scripts" / file).read_text()
+    return _with_options(text) if file == MPIRUN else text
+
+
+def _with_options(text: str) -> str:
+    """Those of mpirun, by the number of words that follow: from the table that `launch.parse` reads lines with."""
+    words: dict[int, list[str]] = {0: [], 1: [], 2: []}
+    for option, count in LAUNCHERS["mpirun"].items():
+        words[count].append(option)
+    shebang, _, rest = text.partition("\n")
+    tables = (f"{name}='{' '.join(sorted(words[count]))}'\n" for count, name in enumerate(("alone", "one", "two")))
+    return "".join((shebang, "\n", *tables, rest))

@@ -10,11 +10,11 @@ from typing import Final
 
 from oarsman import names
 from oarsman.engines.kube.client.resources import JOBS
-from oarsman.engines.kube.objects import gang, secret
+from oarsman.engines.kube.objects import config_map, gang, secret
 from oarsman.engines.kube.objects.common import LAUNCHER, KubeOptions, Object, host, owned
 from oarsman.engines.kube.objects.pod import PodDraft
 from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation, barrier_seconds
-from oarsman.engines.kube.ssh import known_hosts_files
+from oarsman.engines.kube.ssh import known_hosts_files, on_host_network
 from oarsman.job import mpi
 from oarsman.job.job import Implementation, Job, LauncherKind, Transport
 from oarsman.job.launch import rewrite, with_tags
@@ -67,6 +67,11 @@ def _variables(job: Job, options: KubeOptions, preparation: PodPreparation) -> d
         variables["OARSMAN_OWN_NAME_SECONDS"] = str(barrier_seconds(job, options))
     if first := preparation.before_a_session(job):
         variables["OARSMAN_SESSION"] = first
+    if preparation.shim:
+        # On the network of a node several workers may be one host to MPI: where ranks ran is no news, and no mistake.
+        by_nodes = job.worker is not None and on_host_network(job.worker)
+        planned = job.launch is not None and not job.launch.in_shell and expected_hosts(job)
+        variables["OARSMAN_SHIM"] = "quiet" if by_nodes else "planned" if planned else "yes"
     if job.implementation is not Implementation.OPENMPI:
         variables["OARSMAN_HYDRA"] = "yes"
     if job.run_launcher_as_worker:
@@ -83,7 +88,7 @@ def _waits(job: Job) -> bool:
     return job.annotation(names.ANNOTATION_BARRIER, "true") != "false"
 
 
-def _expected_hosts(job: Job) -> list[str]:
+def expected_hosts(job: Job) -> list[str]:
     """Workers that mpirun must go to, where its words tell so."""
     if job.launch is None or job.elastic or job.launch.launcher == "horovodrun":
         return []
@@ -95,7 +100,7 @@ def _expected_hosts(job: Job) -> list[str]:
 
 def _expected(job: Job) -> str:
     """How many of the hostfile's workers, if they are the first ones: a variable does not hold thousands of names."""
-    found = _expected_hosts(job)
+    found = expected_hosts(job)
     first = [job.worker_host(index) for index in range(len(found))]
     return str(len(found)) if found and found == first else " ".join(found)
 
@@ -114,6 +119,8 @@ def _run(draft: PodDraft, options: KubeOptions) -> None:
     files |= dict.fromkeys(("passwd.sh", "barrier.sh", "launch.sh"), 0o555)
     if job.transport is Transport.SSH:
         files["ssh_config"] = 0o444
+    if draft.preparation.shim:
+        files |= dict.fromkeys((config_map.MPIRUN, "ranks.sh"), 0o555)
     draft.mount_config(files, *before, draft.main)
     draft.mount_run(*before, draft.main)
     argv = _argv(job)

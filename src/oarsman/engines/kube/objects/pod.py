@@ -103,14 +103,15 @@ class PodDraft:
     # -- what is done first in the container itself -----------------------------------------------
     def prepare(self) -> None:
         """Put the preparation before the command. Its files are among those of `mount_config`."""
+        keeps = self.preparation.commands or self.preparation.shim
+        if keeps and all(mounted["mountPath"] != RUN_DIR for mounted in self.main["volumeMounts"]):
+            self.mount_run(self.main)
         if not self.preparation:
             return
         if self.preparation.environment:
             self.export({"OARSMAN_ENVIRONMENT": self.preparation.path})
             claim = {"name": environments.CLAIM, "persistentVolumeClaim": {"claimName": environments.CLAIM}}
             self.mount(claim, environments.PLACE, readOnly=True)
-        if self.preparation.commands and all(m["mountPath"] != RUN_DIR for m in self.main["volumeMounts"]):
-            self.mount_run(self.main)
         if self.main.get("command"):
             self.main["command"] = ["/bin/sh", f"{names.MPI_CONFIG_DIR}/{SCRIPT}", *self.main["command"]]
 

@@ -20,6 +20,7 @@ from oarsman.text.sentence import Text
 SCRIPT: Final = "prepare.sh"
 COMMANDS: Final = "install.sh"
 ENVIRONMENT: Final = "environment"  # in the ConfigMap: the digest
+RANK: Final = "rank.sh"
 # How the script begins what it says when it cannot go on.
 FAILURES: Final = ("oarsman: the install commands failed", "oarsman: the environment is not ")
 _LONGEST_INSTALL: Final = 1800  # seconds; until then nobody can log in, and that is as it should be
@@ -33,6 +34,7 @@ class PodPreparation:
     environment: str = ""  # digest
     commands: str = ""
     many_hosts: bool = False  # their list of the moment has a ConfigMap of its own
+    shim: bool = False  # ranks are started through one
 
     def __bool__(self) -> bool:
         return bool(self.environment or self.commands)
@@ -44,7 +46,11 @@ class PodPreparation:
     @property
     def files(self) -> dict[str, int]:
         """What pods mount of the ConfigMap, beside their own scripts."""
-        return {**({SCRIPT: 0o555} if self else {}), **({COMMANDS: 0o444} if self.commands else {})}
+        return {
+            **({SCRIPT: 0o555} if self else {}),
+            **({COMMANDS: 0o444} if self.commands else {}),
+            **({RANK: 0o555} if self.shim else {}),
+        }
 
     @property
     def data(self) -> dict[str, str]:
@@ -64,7 +70,12 @@ NOTHING: Final = PodPreparation()
 
 def recorded(data: Mapping[str, str]) -> PodPreparation:
     many = bool(data) and names.DISCOVER_HOSTS not in data
-    return PodPreparation(environment=data.get(ENVIRONMENT, ""), commands=data.get(COMMANDS, ""), many_hosts=many)
+    environment, commands = data.get(ENVIRONMENT, ""), data.get(COMMANDS, "")
+    return PodPreparation(environment=environment, commands=commands, many_hosts=many, shim=RANK in data)
+
+
+def wants_shim(job: Job) -> bool:
+    return job.annotation(names.ANNOTATION_SHIM, "true") != "false"
 
 
 def commands_of(job: Job) -> str:
