@@ -79,7 +79,7 @@ def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> It
 
 OTHERS = [
     with_annotations(
-        mpijob("by-path", ["mpirun", "-n", "2", "python3", "program.py"]), mpi=str(mpi_folder("openmpi5"))
+        mpijob("by-path", ["mpirun", "-n", "2", python_of("openmpi5"), "program.py"]), mpi=str(mpi_folder("openmpi5"))
     ),
     without_workers(mpijob("alone", ["sh", "-c", "hostname; echo again >&2"])),
     without_workers(mpijob("alone-with-ranks", ["mpirun", "-n", "2", "hostname"], slots=2)),
