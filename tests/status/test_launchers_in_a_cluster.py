@@ -250,6 +250,17 @@ access an executable:
 
 while attempting to start process rank 0.
 {FRAME}"""
+# Of a program that is not there, on two nodes.
+OPENMPI5_LACKS_PERMISSIONS = f"""\
+{FRAME}
+prterun was unable to launch the specified application as it lacked
+permissions to execute an executable:
+
+   Executable: ./solver
+   Node: pi-worker-1
+
+while attempting to start process rank 1.
+{FRAME}"""
 OPENMPI5_NO_NAME = f"""\
 {FRAME}
 prterun was unable to find the specified executable file, and therefore did
@@ -322,6 +333,12 @@ NOT_STARTED = [
     (JOB, OPENMPI4_NO_NAME, 134, "rank 0 on pi-worker-0: there is no program solverr"),
     (JOB, OPENMPI4_NO_PROGRAM, 131, "rank 1 on pi-worker-1: ./solver cannot be executed (Exec format error)"),
     (JOB, OPENMPI5_NO_PATH, 183, "rank 0 on pi-worker-0: there is no program ./solver, or it may not be executed"),
+    (
+        JOB,
+        OPENMPI5_LACKS_PERMISSIONS,
+        183,
+        "rank 1 on pi-worker-1: there is no program ./solver, or it may not be executed",
+    ),
     (JOB, OPENMPI5_NO_NAME, 66, "rank 0 on pi-worker-0: there is no program solverr"),
     (
         JOB,

@@ -53,9 +53,11 @@ _HYDRA: Final = re.compile(
     r"(?:EXIT CODE: (?P<code>\d{1,10})|KILLED BY SIGNAL: (?P<signal>\d{1,10})|EXIT STATUS: (?P<status>\d{1,10}))"
 )
 _HYDRA_SIGNAL: Final = re.compile(r"TERMINATED WITH THE EXIT STRING: .{0,80}?\(signal (?P<signal>\d{1,10})\)")
-# The program was not started. Open MPI says the first where a file is missing as well as where it may not be executed.
+# The program was not started. Open MPI says the first, of access or of permissions, both where a file is missing and
+# where it may not be executed.
 _NOT_ACCESSED: Final = re.compile(
-    r"was unable to launch the specified application as it could not access (?:or execute )?an executable: "
+    r"was unable to launch the specified application as it "
+    r"(?:could not access (?:or execute )?|lacked permissions to execute )an executable: "
     r"Executable: (?P<program>.{1,300}?) Node: (?P<host>\S+) while attempting to start process rank (?P<rank>\d{1,10})"
 )
 _NOT_FOUND: Final = re.compile(
