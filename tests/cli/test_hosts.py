@@ -154,6 +154,22 @@ def test_old_answers_are_asked_for_again(rack: Inventory, tmp_path: Path, ago: f
     assert found[1]["trouble"]["message"] == "dead1: nothing listens on port 22"
 
 
+def test_a_host_that_a_job_has_just_failed_on_is_asked_again_however_fresh_its_answer(
+    rack: Inventory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failed_on(_: SshBackend) -> dict[str, float]:
+        return {"node1": NOW.timestamp() - 20}
+
+    monkeypatch.setattr(SshBackend, "failed_on", failed_on)
+    know(rack, 40)
+    call("list")
+    assert asked(tmp_path) == ["dead1", "node1"]
+    know(rack, 10)
+    (tmp_path / "asked").unlink()
+    call("list")
+    assert asked(tmp_path) == ["dead1"], "node1 has answered since"
+
+
 def test_what_a_host_said_before_it_vanished_is_still_shown(rack: Inventory) -> None:
     know(rack)
     host_state.remember(rack, [HostSeen(host=rack.hosts[1], facts=FACTS)], clock=lambda: NOW.timestamp() - 70)

@@ -40,7 +40,7 @@ class ClusterFake(FakeJobs):
         return self.answer  # type: ignore[no-any-return]
 
     async def workers_left(self, job: Job) -> int:
-        return self.answer if job.run_policy.clean_pod_policy is CleanPodPolicy.NONE else 0
+        return self.answer  # type: ignore[no-any-return]
 
     async def lacks_namespace(self, namespace: str) -> bool:
         return bool(self.answer)
@@ -180,6 +180,11 @@ def test_workers_that_were_kept_are_mentioned_with_what_removes_them(manifest: s
     assert said not in on_kube(jobs, "describe", "pi").stdout
     assert on_kube(jobs, "run", "--replace", manifest).stderr.endswith(said)
     assert said in on_kube(jobs, "describe", "pi").stdout
+    (kept,) = jobs.records.values()
+    stopped = a_status(names.FAILED, cause=Cause(summary="stopped"))
+    by_force = [replace(c, reason=names.REASON_STOPPED) for c in stopped.conditions]
+    ended = replace(kept, status=replace(stopped, conditions=tuple(by_force)))
+    assert said not in on_kube(ClusterFake(answer=2, records={"default/pi": ended}), "describe", "pi").stdout
     assert said not in oarsman(FakeJobs(records=jobs.records), "describe", "pi").stdout
 
 

@@ -234,6 +234,16 @@ def test_a_rank_that_fails_before_all_ranks_run_is_named_even_if_mpirun_names_no
     assert (cause["summary"], cause["exitCode"]) == (f"rank 1 on {job.worker(1)} exited with code 3", 3)
 
 
+@pytest.mark.parametrize("image", ["openmpi4", "openmpi5"])
+@together
+def test_a_program_that_is_not_there_is_named_with_its_host_and_nobody_was_killed(place: Place, image: str) -> None:
+    job = place.submit(mpijob(f"missing-{image}", place.image(image), program=("./solver",), policy=ONCE))
+    cause = job.wait_for("Failed")["cause"]
+    assert cause["host"] in (job.worker(0), job.worker(1))
+    assert "./solver" in cause["summary"]
+    assert "signal" not in cause
+
+
 @together
 def test_as_many_attempts_are_made_as_the_limit_says(place: Place) -> None:
     job = place.submit(mpijob("stubborn", place.image(), ["sh", "-c", "exit 3"], policy={"backoffLimit": 1}))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from oarsman import names
 from oarsman.job.job import CleanPodPolicy as Clean
+from oarsman.job.job import Job
 from oarsman.job.observed import Admission, Member, Observed, Phase
 from oarsman.job.state import Attempt, Status
 from oarsman.plan.actions import Action, DeleteJob, DeleteLauncher, DeleteWorker, Dismantle, PublishHosts, ReleaseGang
 from oarsman.plan.reconcile import reconcile
-from tests.builders import a_condition, a_job, a_launcher, a_status, a_worker, at, running, workers
+from tests.builders import a_condition, a_job, a_launcher, a_rank, a_status, a_worker, at, running, workers
 
 ENDED = Status(
     conditions=(a_condition(names.CREATED), a_condition(names.SUCCEEDED, when=50)),
@@ -70,6 +72,36 @@ def test_stop_ends_everything_and_is_not_tried_again() -> None:
     assert failed.reason == names.REASON_STOPPED
     assert "by the user" in failed.message
     assert reconcile(job, Observed(status=plan.status, stop_requested=True), at(999)).actions == ()
+
+
+def stuck(job: Job, **given: Any) -> Observed:
+    """Rank 1 raised an exception, and the other waits for it."""
+    ranks = (a_rank(0), a_rank(1, raised="KeyError: 'shard-2'", last_lines=("KeyError: 'shard-2'",)))
+    return running(job, ranks=ranks, **given)
+
+
+def test_a_job_that_is_stopped_while_ranks_wait_for_one_with_an_exception_keeps_what_was_known() -> None:
+    job = a_job()
+    status = reconcile(job, stuck(job, stop_requested=True), at(10)).status
+    before = "; before that rank 1 on pi-worker-1 had raised KeyError: 'shard-2'"
+    assert status.cause is not None
+    assert status.cause.summary == "stopped by the user" + before
+    assert (status.cause.rank, status.cause.host) == (1, "pi-worker-1")
+    assert status.cause.last_lines == ("KeyError: 'shard-2'",)
+    failed = status.condition(names.FAILED)
+    assert failed is not None
+    assert failed.message == f"MPIJob {job.key} was stopped by the user{before}"
+
+
+def test_a_job_that_reaches_its_deadline_while_ranks_wait_for_one_with_an_exception_keeps_what_was_known() -> None:
+    job = a_job(active_deadline_seconds=100)
+    status = reconcile(job, stuck(job), at(100)).status
+    before = "100 s; before that rank 1 on pi-worker-1 had raised KeyError: 'shard-2'"
+    failed = status.condition(names.FAILED)
+    assert status.cause is not None
+    assert failed is not None
+    assert status.cause.summary.endswith(before)
+    assert failed.message.endswith(before)
 
 
 def test_stop_leaves_alone_what_has_ended_or_is_going_away() -> None:

@@ -17,7 +17,9 @@ from oarsman.status.exits import signal_of, tell
         (128, None, None),
         (129, None, 1),
         (137, None, 9),
-        (192, None, 64),
+        (159, None, 31),
+        (183, None, None),  # prterun could not access an executable
+        (192, None, None),
         (193, None, None),
         (255, None, None),
         (0, 9, 9),
@@ -51,9 +53,10 @@ def test_every_signal_has_its_name() -> None:
         24: "CPU time limit exceeded",
         25: "File size limit exceeded",
         31: "Bad system call",
-        40: "unknown",
     }.items():
         assert tell(Exit(code=128 + signal)).words == f"was killed by signal {signal} ({name})"
+    assert tell(Exit(code=168, signal=40)).words == "was killed by signal 40 (unknown)"
+    assert tell(Exit(code=168)).words == "exited with code 168"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from for_every import for_every_row
 
 from oarsman.job.job import Implementation, Job
 from oarsman.job.observed import Exit, Observed, Phase
@@ -187,6 +188,116 @@ Please use the "mpirun --help" command to obtain a list of all
 supported options.
 --------------------------------------------------------------------------"""
 
+# What mpirun writes about a program that is not there, may not be executed, or is none.
+FRAME = "-" * 74
+OPENMPI4_NO_PATH = f"""\
+{FRAME}
+mpirun was unable to launch the specified application as it could not access
+or execute an executable:
+
+Executable: ./solver
+Node: pi-worker-0
+
+while attempting to start process rank 0.
+{FRAME}
+2 total processes failed to start"""
+OPENMPI4_NO_NAME = f"""\
+{FRAME}
+mpirun was unable to find the specified executable file, and therefore
+did not launch the job.  This error was first reported for process
+rank 0; it may have occurred for other processes as well.
+
+NOTE: A common cause for this error is misspelling a mpirun command
+      line parameter option (remember that mpirun interprets the first
+      unrecognized command line token as the executable).
+
+Node:       pi-worker-0
+Executable: solverr
+{FRAME}
+2 total processes failed to start"""
+OPENMPI4_NO_PROGRAM = f"""\
+{FRAME}
+Open MPI tried to fork a new process via the "execve" system call but
+failed.  Open MPI checks many things before attempting to launch a
+child process, but nothing is perfect. This error may be indicative
+of another problem on the target host, or even something as silly as
+having specified a directory for your application. Your job will now
+abort.
+
+  Local host:        pi-worker-1
+  Working dir:       /work
+  Application name:  ./solver
+  Error:             Exec format error
+{FRAME}
+{FRAME}
+mpirun was unable to start the specified application as it encountered an
+error:
+
+Error code: -125
+Error name: The specified application failed to start
+Node: pi-worker-1
+
+when attempting to start process rank 0.
+{FRAME}
+2 total processes failed to start"""
+OPENMPI5_NO_PATH = f"""\
+{FRAME}
+prterun was unable to launch the specified application as it could not
+access an executable:
+
+   Executable: ./solver
+   Node: pi-worker-0
+
+while attempting to start process rank 0.
+{FRAME}"""
+# Of a program that is not there, on two nodes.
+OPENMPI5_LACKS_PERMISSIONS = f"""\
+{FRAME}
+prterun was unable to launch the specified application as it lacked
+permissions to execute an executable:
+
+   Executable: ./solver
+   Node: pi-worker-1
+
+while attempting to start process rank 1.
+{FRAME}"""
+OPENMPI5_NO_NAME = f"""\
+{FRAME}
+prterun was unable to find the specified executable file, and therefore did
+not launch the job.  This error was first reported for process rank
+0; it may have occurred for other processes as well.
+
+NOTE: A common cause for this error is misspelling a prterun command
+   line parameter option (remember that prterun interprets the first
+   unrecognized command line token as the executable).
+
+   Node:       pi-worker-0
+   Executable: solverr
+{FRAME}"""
+OPENMPI5_NO_INTERPRETER = f"""\
+{FRAME}
+PRTE tried to fork a new process via the "execve" system call but
+failed.  PRTE checks many things before attempting to launch a
+child process, but nothing is perfect. This error may be indicative
+of another problem on the target host, or even something as silly as
+having specified a directory for your application. Your job will now
+abort.
+
+  Local host:        pi-worker-0
+  Working dir:       /work
+  Application name:  ./solver
+  Error:             ./solver has a bad interpreter on the first line.
+{FRAME}"""
+HYDRA_NO_PATH = "\n".join(
+    f"[proxy:{n}@pi-worker-{n}] HYDU_create_process (/mpich-5.0.2/src/pm/hydra/lib/utils/launch.c:73): "
+    "execvp error on file ./solver (No such file or directory)"
+    for n in (0, 1)
+)
+INTEL_NOT_EXECUTABLE = (
+    "[proxy:0:0@pi-worker-0] HYD_spawn (../../../../../src/pm/i_hydra/libhydra/spawn/intel/hydra_spawn.c:177): "
+    "execvp error on file ./solver (Permission denied)"
+)
+
 
 def read(job: Job, text: str, code: int, **given: object) -> Cause:
     tags = Tags(hydra=job.implementation is Implementation.MPICH)
@@ -215,6 +326,82 @@ def test_a_rank_that_failed_is_named_with_its_host_and_without_words_that_may_be
     job: Job, text: str, summary: str
 ) -> None:
     assert read(job, text, 3).summary == summary
+
+
+NOT_STARTED = [
+    (JOB, OPENMPI4_NO_PATH, 132, "rank 0 on pi-worker-0: there is no program ./solver, or it may not be executed"),
+    (JOB, OPENMPI4_NO_NAME, 134, "rank 0 on pi-worker-0: there is no program solverr"),
+    (JOB, OPENMPI4_NO_PROGRAM, 131, "rank 1 on pi-worker-1: ./solver cannot be executed (Exec format error)"),
+    (JOB, OPENMPI5_NO_PATH, 183, "rank 0 on pi-worker-0: there is no program ./solver, or it may not be executed"),
+    (
+        JOB,
+        OPENMPI5_LACKS_PERMISSIONS,
+        183,
+        "rank 1 on pi-worker-1: there is no program ./solver, or it may not be executed",
+    ),
+    (JOB, OPENMPI5_NO_NAME, 66, "rank 0 on pi-worker-0: there is no program solverr"),
+    (
+        JOB,
+        OPENMPI5_NO_INTERPRETER,
+        213,
+        "rank 0 on pi-worker-0: ./solver cannot be executed (./solver has a bad interpreter on the first line)",
+    ),
+    (MPICH_JOB, HYDRA_NO_PATH, 255, "rank 0 on pi-worker-0: ./solver cannot be executed (No such file or directory)"),
+    (MPICH_JOB, INTEL_NOT_EXECUTABLE, 255, "rank 0 on pi-worker-0: ./solver cannot be executed (Permission denied)"),
+]
+
+
+@for_every_row(NOT_STARTED)
+def test_a_program_that_could_not_be_started_is_named_with_the_rank_and_nobody_was_killed(
+    job: Job, text: str, code: int, summary: str
+) -> None:
+    launcher = a_launcher(Phase.FAILED, exit=Exit(code=code))  # as the kubelet tells it: without a signal
+    seen = Observed(launcher_lines=tuple(text.splitlines()), launcher_relays=True, ranks_report=False)
+    cause = causes.of_failed_launcher(job, seen, launcher)
+    assert (cause.summary, cause.exit_code, cause.signal) == (summary, code, None)
+    assert cause.hint is not None
+
+
+def test_a_code_of_mpiruns_own_is_no_signal_if_it_says_what_it_could_not_do() -> None:
+    text = f"""\
+{FRAME}
+mpirun was unable to launch the specified application as it could not
+change to the specified working directory:
+
+Working directory: /no/such
+Node: pi-worker-0
+
+while attempting to start process rank 0.
+{FRAME}"""
+    cause = ended_with(134, text)
+    assert cause.signal is None
+    assert cause.summary == (
+        "the launcher exited with code 134: mpirun was unable to launch the specified application "
+        "as it could not change to the specified working directory"
+    )
+
+
+@for_every_row([(137, "signal 9 (Killed); who sent it is not known"), (139, "signal 11 (Segmentation fault)")])
+def test_a_signal_that_mpirun_passes_on_without_a_word_may_be_a_ranks(code: int, signal: str) -> None:
+    """Open MPI 5, once in five, of a rank that dies at once."""
+    who = "a rank or the launcher itself"
+    assert ended_with(code, "").summary == f"{who} was killed by {signal}: it wrote nothing"
+    who = "the launcher or a program that it started"
+    assert ended_with(code, "", job=a_job(launch=None)).summary == f"{who} was killed by {signal}: it wrote nothing"
+
+
+def test_a_launcher_whose_own_signal_is_known_is_said_to_be_killed() -> None:
+    killed = Exit(code=139, signal=11)
+    assert ended_with(0, "", exit=killed).summary == (
+        "the launcher was killed by signal 11 (Segmentation fault): it wrote nothing"
+    )
+    killed = Exit(code=137, memory_limit_hit=True)
+    assert ended_with(0, "", exit=killed).summary.startswith("the launcher was killed by signal 9 (Killed): its memory")
+
+
+def ended_with(code: int, text: str, *, job: Job = JOB, exit: Exit | None = None) -> Cause:
+    seen = Observed(launcher_lines=tuple(text.splitlines()), launcher_relays=True, ranks_report=False)
+    return causes.of_failed_launcher(job, seen, a_launcher(Phase.FAILED, exit=exit or Exit(code=code)))
 
 
 FOUR = replace(MPIRUN, processes=4)

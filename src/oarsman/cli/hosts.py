@@ -39,7 +39,8 @@ command = family(
     "list",
     t(
         "List the hosts: slots, load, memory, GPUs and MPI of each, and how much of it jobs use. Answers "
-        "older than a minute are asked for again. A host that cannot be reached shows the reason."
+        "older than a minute, or than a job's failure on that host, are asked for again. A host that cannot be "
+        "reached shows the reason."
     ),
     "oarsman hosts list",
     ("oarsman hosts list --hosts hostfile --refresh", t("as it is right now")),
@@ -57,8 +58,9 @@ def list_(session: Session, refresh: bool, output: str | None) -> None:
     from oarsman.backends.ssh.backend import SshBackend
     from oarsman.control import host_state
 
-    _ask(session, inventory, refresh=refresh)
-    known, held = host_state.known(inventory), session.run(SshBackend(str(inventory.file)).held())
+    jobs = SshBackend(str(inventory.file))
+    _ask(session, inventory, session.run(jobs.failed_on()), refresh=refresh)
+    known, held = host_state.known(inventory), session.run(jobs.held())
     rows = [_row(host, known[host.name], held.get(host.name)) for host in inventory.hosts]
     if output == "json":
         documents.emit(rows, "json")
@@ -66,7 +68,7 @@ def list_(session: Session, refresh: bool, output: str | None) -> None:
         _show(inventory, rows, session.now(), wide=output == "wide")
 
 
-def _ask(session: Session, inventory: Inventory, *, refresh: bool) -> None:
+def _ask(session: Session, inventory: Inventory, failed_on: Mapping[str, float], *, refresh: bool) -> None:
     import asyncio
 
     from oarsman.control import host_state
@@ -76,6 +78,7 @@ def _ask(session: Session, inventory: Inventory, *, refresh: bool) -> None:
     def is_stale(known: KnownHost) -> bool:
         """What was in the way may be out of it by now: people look here right after they have repaired something."""
         oldest = session.now().timestamp() - FRESH_SECONDS
+        oldest = max(oldest, failed_on.get(known.host, oldest))  # a job may have lost it since
         return refresh or known.at is None or known.at < oldest or known.trouble is not None
 
     known = host_state.known(inventory)

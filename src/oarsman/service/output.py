@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine, LogQuery, Where, run_key
 from oarsman.errors import OarsmanError, UsageError
+from oarsman.plan.policies import cleanup
 from oarsman.service import models, views
 from oarsman.text.sentence import Text
 
@@ -96,8 +97,9 @@ class OutputService:
     async def attention(self, key: str) -> models.Attention:
         record, jobs = await self._seen(key), self._jobs
         if record.status.finished:
-            left = await _if_known(jobs.workers_left(record.job)) if isinstance(jobs, KeepsWorkers) else None
-            return models.Attention(workers_left=left or 0)
+            if not isinstance(jobs, KeepsWorkers) or not cleanup.living_stay(record.job, record.status):
+                return models.Attention()
+            return models.Attention(workers_left=await _if_known(jobs.workers_left(record.job)) or 0)
         if not isinstance(jobs, HasOperator):
             return models.Attention()
         served = await _if_known(jobs.served(record.job.namespace))

@@ -42,7 +42,7 @@ class Lost:
 
 
 def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequence[Lost] = ()) -> Cause:
-    named = mpirun_words.blamed(seen.launcher_lines)
+    named = mpirun_words.blamed(seen.launcher_lines, launcher.exit)
     aborted = _who_aborted(named, seen)
     if named is not None and named.aborted and aborted is None and not lost:
         return _named(job, named, seen)  # it was ended before it could report; the others only followed
@@ -339,13 +339,11 @@ def _unnamed(job: Job, seen: Observed, launcher: Member) -> mpirun_words.NamedPr
 
 def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
     rank, host = _who_and_where(job, named, seen)
+    if named.unstarted:
+        return _unstarted(named, rank, host, seen)
     killed = exits.signal_of(named.exit.code, named.exit.signal) == exits.SIGKILL
     ending = exits.tell(replace(named.exit, memory_limit_hit=killed and host in seen.out_of_memory))
-    if host:
-        on = _on_machine(host, seen)
-        who = Text("a rank on {host}", host=on) if rank is None else Text("rank {rank} on {host}", rank=rank, host=on)
-    else:
-        who = Text("a rank") if rank is None else Text("rank {rank}", rank=rank)
+    who = _who(rank, host, seen)
     did = Text("called MPI_Abort with code {code}", code=named.exit.code) if named.aborted else ending.words
     did = Text("ended without calling MPI_Finalize") if named.unfinalized else did
     words = Text("{who} {did}", who=who, did=did)
@@ -370,6 +368,25 @@ def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
     )
 
 
+def _unstarted(named: mpirun_words.NamedProcess, rank: int | None, host: str | None, seen: Observed) -> Cause:
+    known = known_errors.recognise(seen.launcher_lines, code=126, aftermath=False)
+    return Cause(
+        summary=_line(Text("{what}: {why}", what=_who(rank, host, seen), why=named.unstarted)),
+        rank=rank,
+        host=host,
+        exit_code=named.exit.code,
+        last_lines=_tail(seen.launcher_lines),
+        hint=known[0].hint if known else None,
+    )
+
+
+def _who(rank: int | None, host: str | None, seen: Observed) -> str:
+    if not host:
+        return Text("a rank") if rank is None else Text("rank {rank}", rank=rank)
+    on = _on_machine(host, seen)
+    return Text("a rank on {host}", host=on) if rank is None else Text("rank {rank} on {host}", rank=rank, host=on)
+
+
 def _who_and_where(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> tuple[int | None, str | None]:
     """What the launcher left out, from where ranks were seen, or else from where they were to run."""
     planned = placement.expected_of_newest(job, seen)
@@ -389,7 +406,7 @@ def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
     code = launcher.exit.code if launcher.exit is not None else None
     evidence = speakers.of_launcher(job, seen, launcher.exit)
     known = known_errors.recognise((*evidence, launcher.message), implementation, code=code)
-    ending = exits.tell(launcher.exit) if launcher.exit is not None else None
+    ending = _launchers_ending(seen, launcher.exit) if launcher.exit is not None else None
     meant = known_errors.misspelt_launcher(known[1]) if known and known[0].name == "command-not-found" else None
     return Cause(
         summary=_line(known[0].sentence if known and known[0].sentence else _told(job, seen, launcher, ending, known)),
@@ -400,6 +417,14 @@ def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
         last_lines=_tail(seen.launcher_lines),
         hint=meant or (known[0].hint if known else (ending.hint if ending else None)),
     )
+
+
+def _launchers_ending(seen: Observed, ended: Exit) -> exits.Ending:
+    """Where it explains what it could not do, it was not killed, whatever signal its code is the number of."""
+    by_number = not ended.signal and not ended.memory_limit_hit
+    if by_number and mpirun_words.gives_up(seen.launcher_lines):
+        return exits.Ending(code=ended.code, signal=None, words=exits.with_code(ended.code))
+    return exits.tell(ended)
 
 
 def _told(
@@ -418,10 +443,20 @@ def _told(
     else:
         did = ending.words
     said = known[1] if known else speakers.last_word_of_launcher(job, seen, launcher.exit) or launcher.message
+    said = mpirun_words.whole(seen.launcher_lines, said)
     if not said and not any(line.strip() for line in seen.launcher_lines):
         said = Text("it wrote nothing")
-    words = Text("{who} {did}", who=Text("the launcher"), did=did)
+    who = Text("the launcher")
+    if ending is not None and ending.signal and _passed_on(launcher):
+        ranks = job.launch is not None
+        who = Text("a rank or the launcher itself") if ranks else Text("the launcher or a program that it started")
+    words = Text("{who} {did}", who=who, did=did)
     return Text("{what}: {why}", what=words, why=said) if said else words
+
+
+def _passed_on(launcher: Member) -> bool:
+    """Whether the signal may be that of another program: mpirun and shells end with the number of whoever they ran."""
+    return launcher.exit is not None and not launcher.exit.signal and not launcher.exit.memory_limit_hit
 
 
 def _crashed_at(ending: exits.Ending, lines: Sequence[str]) -> str | None:

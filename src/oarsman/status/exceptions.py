@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from oarsman.job.observed import RankReport
+from oarsman.job.state import Cause
 from oarsman.plan import placement
 from oarsman.text.sentence import Text
 
@@ -12,15 +14,43 @@ from oarsman.text.sentence import Text
 def stuck(ranks: Sequence[RankReport], machines: Mapping[str, str] | None = None) -> str:
     """Of the first of them, in one sentence; empty: there is none, or nobody who could wait for it. machines: where
     hosts are, if they are not machines of their own."""
-    running = [rank for rank in ranks if rank.exit is None]
-    raised = next((rank for rank in running if rank.raised), None)
-    if raised is None or len(running) < 2:
-        return ""
-    host, machine = placement.short(raised.host), (machines or {}).get(placement.short(raised.host))
-    return Text(
+    found = _first(ranks)
+    template = Text(
         "rank {rank} on {host} raised {exception} and has not ended; the other ranks probably wait for it. Programs "
-        "started with python3 -m mpi4py end in such a case",
-        rank=raised.rank,
-        host=Text("{host} ({machine})", host=host, machine=machine) if machine else host,
-        exception=raised.raised.rstrip("."),
+        "started with python3 -m mpi4py end in such a case"
     )
+    return _of(found, template, machines) if found is not None else ""
+
+
+def when_ended(cause: Cause, ranks: Sequence[RankReport], machines: Mapping[str, str] | None = None) -> Cause:
+    """The cause of a job that was ended from outside, with what was wrong before that."""
+    found = _first(ranks)
+    if found is None:
+        return cause
+    return replace(
+        cause,
+        summary=and_before(cause.summary, ranks, machines),
+        rank=found.rank,
+        host=placement.short(found.host),
+        last_lines=found.last_lines,
+        hint=cause.hint or Text("programs started with python3 -m mpi4py end when a rank raises an exception"),
+    )
+
+
+def and_before(what: str, ranks: Sequence[RankReport], machines: Mapping[str, str] | None = None) -> str:
+    found = _first(ranks)
+    if found is None:
+        return what
+    why = _of(found, Text("rank {rank} on {host} had raised {exception}"), machines)
+    return Text("{what}; before that {why}", what=what, why=why)
+
+
+def _first(ranks: Sequence[RankReport]) -> RankReport | None:
+    running = [rank for rank in ranks if rank.exit is None]
+    return next((rank for rank in running if rank.raised), None) if len(running) > 1 else None
+
+
+def _of(raised: RankReport, template: str, machines: Mapping[str, str] | None) -> str:
+    host, machine = placement.short(raised.host), (machines or {}).get(placement.short(raised.host))
+    on = Text("{host} ({machine})", host=host, machine=machine) if machine else host
+    return Text(template, rank=raised.rank, host=on, exception=raised.raised.rstrip("."))

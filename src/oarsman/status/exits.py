@@ -48,16 +48,19 @@ class Ending:
 
 
 def signal_of(code: int, signal: int | None = None) -> int | None:
-    """The signal, also where only the shell's number (128 + signal) is left. 255 is nobody's signal."""
-    if signal:
-        return signal
-    return code - 128 if 128 < code < 128 + 65 else None
+    """The signal, also where only the shell's number (128 + signal) is left, if it is one of those that end programs:
+    launchers have codes of their own up there."""
+    return signal or (code - 128 if code - 128 in _SIGNALS else None)
+
+
+def with_code(code: int) -> str:
+    return Text("exited with code {code}", code=code)
 
 
 def tell(exit_: Exit) -> Ending:
     signal = signal_of(exit_.code, exit_.signal)
     if signal is None:
-        return Ending(code=exit_.code, signal=None, words=Text("exited with code {code}", code=exit_.code))
+        return Ending(code=exit_.code, signal=None, words=with_code(exit_.code))
     name = _SIGNALS.get(signal, Text("unknown"))
     words = Text("was killed by signal {number} ({name})", number=signal, name=name)
     if exit_.memory_limit_hit:

@@ -7,6 +7,7 @@ MPICH and Intel MPI (both Hydra) are understood. Programs may write the same wor
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Final
 
 from oarsman.job.observed import Exit
 from oarsman.status.exits import SIGKILL, SIGTERM
+from oarsman.text.sentence import Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,7 @@ class NamedProcess:
     exit: Exit
     aborted: bool = False  # it called MPI_Abort
     unfinalized: bool = False  # it ended with 0, and without MPI_Finalize
+    unstarted: str = ""  # it never ran, and why; its exit is the launcher's own then
 
 
 _SIGNALLED: Final = re.compile(
@@ -50,6 +53,27 @@ _HYDRA: Final = re.compile(
     r"(?:EXIT CODE: (?P<code>\d{1,10})|KILLED BY SIGNAL: (?P<signal>\d{1,10})|EXIT STATUS: (?P<status>\d{1,10}))"
 )
 _HYDRA_SIGNAL: Final = re.compile(r"TERMINATED WITH THE EXIT STRING: .{0,80}?\(signal (?P<signal>\d{1,10})\)")
+# The program was not started. Open MPI says the first, of access or of permissions, both where a file is missing and
+# where it may not be executed.
+_NOT_ACCESSED: Final = re.compile(
+    r"was unable to launch the specified application as it "
+    r"(?:could not access (?:or execute )?|lacked permissions to execute )an executable: "
+    r"Executable: (?P<program>.{1,300}?) Node: (?P<host>\S+) while attempting to start process rank (?P<rank>\d{1,10})"
+)
+_NOT_FOUND: Final = re.compile(
+    r"was unable to find the specified executable file.{1,60}? first reported for process rank (?P<rank>\d{1,10});"
+    r".{1,400}? Node: (?P<host>\S+) Executable: (?P<program>.{1,300}?)(?: -{20}|$)"
+)
+_NOT_EXECUTED: Final = re.compile(
+    r'tried to fork a new process via the "execve" system call but failed.{1,400}? Local host: (?P<host>\S+) '
+    r"Working dir: .{1,300}? Application name: (?P<program>.{1,300}?) Error: (?P<why>.{1,300}?)(?: -{20}|$)"
+)
+_HYDRA_NOT_EXECUTED: Final = re.compile(
+    r"\[proxy:[\d:]+@(?P<host>[^\]\s]+)\] \S+ \(\S+\): execvp error on file (?P<program>.{1,300}?) \((?P<why>[^)]+)\)"
+)
+_LAUNCHER_SAYS: Final = re.compile(
+    r"(?:There are not enough slots|(?:mpirun|mpiexec|orterun|prterun|prun) (?:was|has|could|cannot|failed)) "
+)
 
 
 _PEER_GONE: Final = re.compile(
@@ -103,6 +127,11 @@ def _says(pattern: str) -> Callable[[Sequence[str]], bool]:
 # Whether Open MPI 4 says that a rank failed. It leaves out which one if it hears that all ranks run only after one has
 # failed: "running" overwrites "failed".
 tells_of_a_rank: Final = _says(r"Primary job terminated normally, but \d+ process(?:es)? returned a non-zero exit code")
+# It tells what it could not do: the code that follows is one of its own, and no signal's.
+gives_up: Final = _says(
+    r"\b(?:mpirun|mpiexec|orterun|prterun|prun) (?:was unable|could not|cannot|failed) |"
+    r"(?:Open MPI|PRTE) tried to fork a new process"
+)
 # The program it was to start is not there.
 misses_the_program: Final = _says(
     r"(?:mpirun|mpiexec|orterun|prterun|prun) was unable to find the specified executable|"
@@ -123,8 +152,8 @@ def misses_host(lines: Sequence[str]) -> bool:
     return any(_MISSES_HOST.search(line) for line in lines)
 
 
-def blamed(lines: Sequence[str]) -> NamedProcess | None:
-    """The process that the launcher names as the one that failed first."""
+def blamed(lines: Sequence[str], ended: Exit | None = None) -> NamedProcess | None:
+    """The process that the launcher names as the one that failed first. ended: how the launcher itself did."""
     text = _on_one_line(lines)
     if found := _ABORTED.search(text) or _HYDRA_ABORTED.search(text):
         return NamedProcess(rank=int(found["rank"]), exit=Exit(code=int(found["code"]) & 0xFF), aborted=True)
@@ -134,7 +163,21 @@ def blamed(lines: Sequence[str]) -> NamedProcess | None:
         return NamedProcess(rank=int(found["rank"]), exit=Exit(code=int(found["code"])))
     if found := _IMPROPER.search(text):
         return NamedProcess(rank=int(found["rank"]), host=found["host"], exit=Exit(code=0), unfinalized=True)
-    return _hydra(text)
+    return _hydra(text) or _unstarted(text, ended or Exit(code=1))
+
+
+def _unstarted(text: str, ended: Exit) -> NamedProcess | None:
+    if found := _NOT_FOUND.search(text):
+        why = Text("there is no program {program}", program=found["program"])
+    elif found := _NOT_ACCESSED.search(text):
+        why = Text("there is no program {program}, or it may not be executed", program=found["program"])
+    elif found := _NOT_EXECUTED.search(text) or _HYDRA_NOT_EXECUTED.search(text):
+        told = found["why"].rstrip(".")
+        why = Text("{program} cannot be executed ({why})", program=found["program"], why=told)
+    else:
+        return None
+    rank = found.groupdict().get("rank")
+    return NamedProcess(rank=int(rank) if rank else None, host=found["host"], exit=ended, unstarted=why)
 
 
 def is_hydra(lines: Sequence[str]) -> bool:
@@ -147,6 +190,15 @@ def last_word(lines: Sequence[str]) -> str | None:
     """The last line that tells something: of the program, or else the first of the launcher's own report."""
     program, report = _apart(lines)
     return program[-1] if program else next(iter(report), None)
+
+
+def whole(lines: Sequence[str], line: str) -> str:
+    """The sentence that begins with this line, if it is the launcher's, which breaks them into lines."""
+    said = [each.strip() for each in lines]
+    if line not in said or line.endswith((".", ":")) or not _LAUNCHER_SAYS.match(line):
+        return line
+    text = " ".join(itertools.takewhile(bool, said[said.index(line) :]))
+    return re.split(r"(?<=\w)[.:](?:\s|$)", text, maxsplit=1)[0]
 
 
 def programs_last_word(lines: Sequence[str]) -> str | None:

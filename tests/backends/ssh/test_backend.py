@@ -18,12 +18,16 @@ from oarsman.engines.hosts.ssh.diagnose.judge import Finding
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.engines.hosts.ssh.inventory_file import load
 from oarsman.errors import UsageError, UserError
+from oarsman.job.state import Attempt, Cause, Status
 from oarsman.job.sweep import Sweep
 from oarsman.manifest import to_yaml
 from oarsman.service import JobService
 from oarsman.service.models import Clone, Identity, Role
 from oarsman.service.sweep_runs import Handing, SweepRunner
+from oarsman.status.codec import to_wire
+from oarsman.store.jobs import JobStore
 from oarsman.store.paths import Paths
+from tests.builders import at
 
 HERE = Path("/")
 
@@ -49,6 +53,20 @@ def test_a_job_keeps_the_hosts_it_was_submitted_for(rack: SshBackend, tmp_path: 
     record = rack.submit(document(), environment={}, folder=HERE)
     assert record.engine == "ssh"
     assert record.job.annotation(names.ANNOTATION_INVENTORY) == str(tmp_path / "hosts")
+
+
+def test_hosts_that_attempts_failed_on_are_known_with_the_time(rack: SshBackend, paths: Paths) -> None:
+    record = rack.submit(document(), environment={}, folder=HERE)
+    assert rack.failed_on() == {}
+    causes = [
+        Cause(summary="lost", host="pi-worker-0"),
+        Cause(summary="no host"),
+        Cause(summary="x", host="pi-worker-0"),
+    ]
+    attempts = tuple(Attempt(number=n + 1, ended=at(n), cause=cause) for n, cause in enumerate(causes))
+    status = Status(attempts=(*attempts, Attempt(number=4)), machines={"pi-worker-0": "node2"})
+    JobStore(paths.database).write_status(record.job.uid, to_wire(status), finished=True, now=at(9))
+    assert rack.failed_on() == {"node2": at(2).timestamp()}
 
 
 def test_a_job_that_grows_beyond_all_hosts_is_refused_and_stays_as_it_is(rack: SshBackend) -> None:

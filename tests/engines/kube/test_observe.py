@@ -148,8 +148,13 @@ def member(**fields: Any) -> Member:
         ),
         pytest.param(
             {"phase": "Failed", "containerStatuses": [container(**ended(137))]},
-            member(phase=Phase.FAILED, exit=Exit(code=137, signal=9), started_at=at(1), finished_at=at(9)),
-            id="killed",
+            member(phase=Phase.FAILED, exit=Exit(code=137), started_at=at(1), finished_at=at(9)),
+            id="killed, perhaps a process of its own",
+        ),
+        pytest.param(
+            {"phase": "Failed", "containerStatuses": [container(**ended(139, signal=11))]},
+            member(phase=Phase.FAILED, exit=Exit(code=139, signal=11), started_at=at(1), finished_at=at(9)),
+            id="the kubelet tells the signal",
         ),
         pytest.param(
             {"phase": "Failed", "containerStatuses": [container(**ended(255))]},
@@ -160,7 +165,7 @@ def member(**fields: Any) -> Member:
             {"phase": "Failed", "containerStatuses": [container(**ended(137, reason="OOMKilled"))]},
             member(
                 phase=Phase.FAILED,
-                exit=Exit(code=137, signal=9, memory_limit_hit=True),
+                exit=Exit(code=137, memory_limit_hit=True),
                 reason="OOMKilled",
                 started_at=at(1),
                 finished_at=at(9),

@@ -275,7 +275,8 @@ class KubeBackend(Edits):
         async with self._asking() as kube:
             with suppress(Forbidden):
                 pods = await kube.list(resources.PODS, job.namespace, labels=lookups.selector(job, "worker"))
-                return sum("deletionTimestamp" not in pod["metadata"] and not lookups.is_over(pod) for pod in pods)
+                main = job.worker.container.name if job.worker is not None else ""
+                return sum(lookups.goes_on(pod, main) for pod in pods)
         return 0
 
     # -- objects ---------------------------------------------------------------------------------------

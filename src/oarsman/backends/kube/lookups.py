@@ -48,6 +48,10 @@ def ended(pod: Pod, container: str) -> bool:
     return is_over(pod) or ("terminated" in _state(pod, container) and pod["spec"].get("restartPolicy") == "Never")
 
 
+def goes_on(pod: Pod, container: str) -> bool:
+    return "deletionTimestamp" not in pod["metadata"] and not ended(pod, container)
+
+
 def is_over(pod: Pod) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import Fit, HostRecord, Preview
+from oarsman.backends.local.follow import legible
 from oarsman.backends.stored import StoredBackend
 from oarsman.control.host_state import known_inventories
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
@@ -80,6 +81,17 @@ class SshBackend(StoredBackend):
         from oarsman.backends.ssh import capacity
 
         return capacity.held(self._unsettled(), datetime.now(UTC), self._paths)
+
+    @in_thread
+    def failed_on(self) -> Mapping[str, float]:
+        """By host: when an attempt last failed of which it, or a rank on it, was the cause."""
+        found: dict[str, float] = {}
+        for record in legible(self._store.changes(None).jobs, self._record, self.place):
+            for attempt in record.status.attempts:
+                if attempt.ended is not None and attempt.cause is not None and attempt.cause.host:
+                    host = record.status.machines.get(attempt.cause.host, attempt.cause.host)
+                    found[host] = max(found.get(host, 0.0), attempt.ended.timestamp())
+        return found
 
     async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         from oarsman.backends.ssh import capacity

@@ -336,8 +336,8 @@ def _not_ready_because(pod: views.Pod, scheduled: views.ObjectCondition | None) 
 def _exit(ended: views.Terminated | None) -> Exit | None:
     if ended is None:
         return None
-    signal = ended.signal or (ended.exit_code - 128 if 128 < ended.exit_code < 193 else 0)
-    return Exit(code=ended.exit_code, signal=signal or None, memory_limit_hit=ended.reason == "OOMKilled")
+    # A code alone does not tell whose signal it was: mpirun and shells end with the number of what they ran.
+    return Exit(code=ended.exit_code, signal=ended.signal or None, memory_limit_hit=ended.reason == "OOMKilled")
 
 
 def _last_lines(job: Job, pod: views.Pod | None) -> tuple[Sequence[Spoken], bool]:

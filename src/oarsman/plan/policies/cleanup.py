@@ -20,8 +20,9 @@ from datetime import timedelta
 from typing import Final
 
 from oarsman import names
-from oarsman.job.job import CleanPodPolicy
+from oarsman.job.job import CleanPodPolicy, Job
 from oarsman.job.observed import Member
+from oarsman.job.state import Status
 from oarsman.plan.actions import DeleteLauncher, DeleteWorker, Dismantle, ReleaseGang
 from oarsman.plan.policies import elastic
 from oarsman.plan.turn import Turn
@@ -63,11 +64,15 @@ def _worker_goes(turn: Turn, worker: Member) -> bool:
     return _living_go(turn) and not worker.phase.ended
 
 
-def _living_go(turn: Turn) -> bool:
-    failed = turn.status.condition(names.FAILED)
+def living_stay(job: Job, status: Status) -> bool:
+    """Whether workers of a job that has ended are to run on, where idle members are kept."""
+    failed = status.condition(names.FAILED)
     by_force = failed is not None and failed.status and failed.reason in _BY_FORCE
-    stay = turn.job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
-    return not stay or not turn.seen.keeps_idle_members or by_force
+    return job.run_policy.clean_pod_policy is CleanPodPolicy.NONE and not by_force
+
+
+def _living_go(turn: Turn) -> bool:
+    return not turn.seen.keeps_idle_members or not living_stay(turn.job, turn.status)
 
 
 def under_way(turn: Turn) -> bool:

@@ -9,7 +9,7 @@ from oarsman.job.state import Cause
 from oarsman.plan import finish
 from oarsman.plan.policies import cleanup
 from oarsman.plan.turn import Turn
-from oarsman.status import other_mpi
+from oarsman.status import exceptions, other_mpi
 from oarsman.text.sentence import Text
 
 
@@ -27,6 +27,9 @@ def deadline(turn: Turn) -> Turn:
     if waits is not None and waits.status:
         template = Text("it had not started after its deadline of {seconds} s: {why}")
         summary = Text(template, seconds=seconds, why=waits.message)
-    message = Text("MPIJob {key} was active longer than its deadline of {seconds} s", key=turn.job.key, seconds=seconds)
-    hint = other_mpi.of_running(turn.seen.ranks, turn.status.machines) or None
-    return finish.fail(cleanup.end_all(turn), names.REASON_DEADLINE, message, Cause(summary=summary, hint=hint))
+    ended = Text("MPIJob {key} was active longer than its deadline of {seconds} s", key=turn.job.key, seconds=seconds)
+    ranks, machines = turn.seen.ranks, turn.status.machines
+    message = exceptions.and_before(ended, ranks, machines)
+    cause = Cause(summary=summary, hint=other_mpi.of_running(ranks, machines) or None)
+    cause = exceptions.when_ended(cause, ranks, machines)
+    return finish.fail(cleanup.end_all(turn), names.REASON_DEADLINE, message, cause)

@@ -7,12 +7,15 @@ from oarsman.job.state import Cause
 from oarsman.plan import finish
 from oarsman.plan.policies import cleanup
 from oarsman.plan.turn import Turn
+from oarsman.status import exceptions
 from oarsman.text.sentence import Text
 
 
 def stop(turn: Turn) -> Turn:
     if not turn.seen.stop_requested:
         return turn
-    summary = Text("stopped by the user")
-    message = Text("MPIJob {key} was stopped by the user", key=turn.job.key)
-    return finish.fail(cleanup.end_all(turn), names.REASON_STOPPED, message, Cause(summary=summary))
+    ranks, machines = turn.seen.ranks, turn.status.machines
+    cause = exceptions.when_ended(Cause(summary=Text("stopped by the user")), ranks, machines)
+    ended = Text("MPIJob {key} was stopped by the user", key=turn.job.key)
+    message = exceptions.and_before(ended, ranks, machines)
+    return finish.fail(cleanup.end_all(turn), names.REASON_STOPPED, message, cause)
