@@ -15,6 +15,7 @@ import pytest
 
 from oarsman.backends.base import JobRecord
 from oarsman.cli import logview, render
+from oarsman.cli.text import t
 from oarsman.errors import OarsmanError, StoreError, SupervisorError, UnsupportedError, UserError
 from oarsman.job.state import Cause
 
@@ -164,3 +165,20 @@ def test_ctrl_c_while_the_command_is_still_being_loaded_shows_no_traceback(tmp_p
     assert process.stdout.readline() == "loading\n"
     process.send_signal(signal.SIGINT)
     assert (process.communicate(timeout=100), process.returncode) == (("", ""), 130)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "hang"], "错误：多余的参数：hang\n"),
+        (["hosts", "list", "a", "b"], "错误：多余的参数：a b\n"),
+        (["logs", "pi", "--tail"], "错误：--tail 后面缺少值\n"),
+        (["list", "--no-color=x"], "错误：--no-color 后面不能带值\n"),
+    ],
+)
+def test_what_click_finds_wrong_is_said_in_chinese(
+    words: list[str], said: str, jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(t, "language", "zh")
+    result = oarsman(jobs, *words)
+    assert (result.exit_code, result.stderr.startswith(said)) == (2, True), result.stderr

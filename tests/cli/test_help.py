@@ -89,7 +89,7 @@ def test_results_and_errors_are_chinese_for_chinese_readers(jobs: FakeJobs, monk
     monkeypatch.setattr(t, "language", "zh")
     jobs.add("pi")
     lines = oarsman(jobs, "list").stdout.splitlines()
-    assert lines[0].split() == ["名称", "状态", "WORKER", "时间", "用时", "消息"]
+    assert lines[0].split() == ["名称", "状态", "WORKER", "距今", "用时", "消息"]
     assert width(lines[0].partition("状态")[0]) == lines[1].index("Running")
     assert oarsman(jobs, "stop", "pi").stdout == "正在停止 pi\n"
     assert oarsman(jobs, "get", "pii").stderr.endswith("提示：是不是想写 pi？\n")

@@ -27,6 +27,8 @@ from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import StoreError, UsageError
 from oarsman.job.mpi import Family
+from oarsman.text.catalogue import Translator
+from oarsman.text.sentence import Text
 
 from .fakes import NOW, FakeJobs, oarsman
 
@@ -319,6 +321,23 @@ def test_the_same_about_many_hosts_is_said_once() -> None:
     assert [finding.message for finding in found] == [
         "node11 cannot log in to node1, node2: no key",
         "node11 cannot log in to node3: no answer",
+    ]
+
+
+def test_what_is_said_once_of_many_hosts_can_be_said_in_chinese() -> None:
+    why = Text("its host key is not known yet")
+    found = folded(
+        Finding(
+            host="node11",
+            other=other,
+            step="login",
+            level=WARN,
+            message=Text("{host} cannot log in to {others}: {why}", host="node11", others=other, why=why),
+        )
+        for other in ("node1", "node2")
+    )
+    assert [Translator("zh").of(one.message) for one in found] == [
+        "node11 无法登录 node1, node2：本机还不认识它的主机密钥"
     ]
 
 

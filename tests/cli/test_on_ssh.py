@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +18,12 @@ from oarsman.backends.base import Amounts, Fit, JobRecord, Preview
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
+from oarsman.cli.text import t
 from oarsman.cli.waiting import ShownJob, waiting_for
 from oarsman.job.state import QueuePlace, Status
 from oarsman.service.views import whole_job
+from oarsman.text.catalogue import catalogue
+from oarsman.text.sentence import Text, sentences
 
 from .fakes import NOW, RUNNING, SUCCEEDED, FakeJobs, a_status, oarsman
 
@@ -147,6 +151,19 @@ def test_run_says_of_each_host_in_a_line_why_it_cannot_be_used_whenever_that_cha
         "pi succeeded after 3.5s\n"
     )
     assert on_ssh(jobs, "run", "-q", "--replace", manifest).stderr == ""
+
+
+def test_what_a_job_waits_for_is_all_chinese(manifest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Text("asks for {asked}, the hosts have {whole}", asked=Text("{n} slots", n=8), whole=6)
+    reason = Text("{reason}; --oversubscribe starts it anyway", reason=asked)
+    away = Text("{host}: {why}", host="node3", why=Text("there is no way to it in the network"))
+    jobs = FakeJobs(story=(without_hosts(sentences([reason, away])), RUNNING, SUCCEEDED))
+    monkeypatch.setattr(t, "language", "zh")
+    said = on_ssh(jobs, "run", manifest).stderr
+    first = catalogue("zh")["asks for {asked}, the hosts have {whole}"]
+    assert f"正在等待主机：{first.partition('{')[0]}" in said
+    assert "\n  node3：" in said
+    assert not re.search("asks for|starts it anyway|there is no way", said)
 
 
 CLOSED = "no host can be used now; node1: its host key is not known yet; accept it with 'oarsman hosts trust'"

@@ -21,8 +21,11 @@ from oarsman.backoff import Backoff
 from oarsman.client import http
 from oarsman.client.client import Client
 from oarsman.client.remote import RemoteService
+from oarsman.console.api import problems
 from oarsman.service import models
 from oarsman.service.contract import Service, operations
+from oarsman.text.catalogue import Translator
+from oarsman.text.sentence import Text
 
 from .rest import EVENT_STREAM, Rest, event
 
@@ -179,6 +182,17 @@ def test_too_many_attempts_are_told_after_waiting_as_asked(monkeypatch: pytest.M
     problem = {"title": "slow", "status": 429, "code": "throttled", "detail": "too many"}
     with pytest.raises(errors.ThrottledError, match="too many"):
         remote(lambda _: httpx.Response(429, json=problem, headers={"Retry-After": "7"})).info()
+
+
+def test_what_a_server_refuses_can_be_said_in_chinese() -> None:
+    gone = errors.NotFoundError(
+        Text("there is no job {key}", key="default/hang2"), hint=Text("one of {names}", names="a, b")
+    )
+    sent = problems.answer_error(gone)
+    found = http.error_of(sent.status_code, bytes(sent.body), "http://there")
+    assert (found.message, found.hint) == (gone.message, gone.hint)
+    assert Translator("zh").of(found.message) == "没有作业 default/hang2"
+    assert Translator("zh").of(found.hint or "") != gone.hint
 
 
 def _give_up(again: http.Again) -> float:

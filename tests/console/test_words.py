@@ -127,3 +127,16 @@ def test_what_an_engine_said_is_said_in_the_readers_language() -> None:
     running = Text("MPIJob {key} is running.", key="a/b")
     assert Words("en").of(running) == "MPIJob a/b is running."
     assert Words("zh").of(running) == "MPIJob a/b 正在运行。"
+
+
+@pytest.mark.parametrize(
+    ("deed", "told", "chinese"),
+    [
+        ("add account", "vera as viewer", "vera，角色为查看者"),
+        ("make token", "oar_12ab of ben", "ben 的 oar_12ab"),
+        ("revoke token", "oar_12ab of ben", "ben 的 oar_12ab"),
+        ("scale", "default/pi to 4", "default/pi"),
+    ],
+)
+def test_whom_an_entry_of_the_audit_log_is_about_is_said_in_chinese(deed: str, told: str, chinese: str) -> None:
+    assert about(Words("zh"), deed, told).startswith(chinese)

@@ -72,7 +72,7 @@ def test_each_finding_between_hosts_has_its_words() -> None:
         "没有测试 node1 能否连到 node2：node2 上没有 mpirun 在监听",
     ]
     denied = told(code=255, said="Host key verification failed.", call=CONNECTED)
-    assert denied[-2] == "node1 无法登录 node2：它的主机密钥尚不认识"
+    assert denied[-2] == "node1 无法登录 node2：本机还不认识它的主机密钥"
 
 
 def test_a_plain_mpirun_that_was_not_tried_or_failed_says_why() -> None:

@@ -227,7 +227,7 @@ def test_the_problems_of_a_broken_manifest_are_said_in_chinese(file: Path) -> No
         (
             Observed(ranks=(a_rank(1, exit=Exit(code=137, signal=9, memory_limit_hit=True)),)),
             1,
-            "pi-worker-1 上的 rank 1 被信号 9（强制终止）终止：达到了内存上限",
+            "pi-worker-1 上的 rank 1 被信号 9（SIGKILL）终止：达到了内存上限",
         ),
         (
             Observed(ranks=(a_rank(0, code=3, reason=Text("its log could not be opened: {why}", why="no")),)),
@@ -240,7 +240,7 @@ def test_the_problems_of_a_broken_manifest_are_said_in_chinese(file: Path) -> No
             "rank 1 调用了 MPI_Abort，代码 7",
         ),
         (Observed(), 127, "Launcher 以退出码 127 结束：它没有任何输出"),
-        (Observed(), 137, "Launcher 被信号 9（强制终止）终止；不知道是谁发送的：它没有任何输出"),
+        (Observed(), 137, "Launcher 被信号 9（SIGKILL）终止，来源不明：它没有任何输出"),
         (
             Observed(launcher_lines=("ended badly",)),
             255,

@@ -71,6 +71,10 @@ def _misused(error: click.ClickException) -> int:
                 hint = t("did you mean {names}?", names=t(" or ").join(sorted(error.possibilities)))
             elif ctx is not None and _of_a_verb(ctx, error.option_name):
                 hint = t("write it after the verb: oarsman VERB {name} ...", name=error.option_name)
+        case click.BadOptionUsage():  # of click's own two messages
+            none = "does not take a value" in error.message
+            text = t("{name} takes no value") if none else t("{name} needs a value")
+            message = text.format(name=error.option_name)
         case click.BadParameter() if error.param is not None:
             message = _refused(error, error.param)
         case _:
@@ -98,7 +102,7 @@ def _refused(error: click.BadParameter, param: click.Parameter) -> str:
                 return t("{what} takes a whole number", what=_called(param))
             return t("{what} takes a whole number, {least} or more", what=_called(param), least=least)
         case _:
-            return f"{_called(param)}: {error.message}"
+            return t("{what}: {why}", what=_called(param), why=error.message)
 
 
 def _called(param: click.Parameter) -> str:

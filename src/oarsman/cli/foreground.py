@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from oarsman import names
 from oarsman.cli.logview import Printer
 from oarsman.cli.session import Session, short
-from oarsman.cli.text import note, t
+from oarsman.cli.text import note, of, t
 from oarsman.cli.waiting import (
     Reasons,
     ShownJob,
@@ -33,6 +33,7 @@ from oarsman.cli.waiting import (
     waits_for_hosts,
 )
 from oarsman.errors import ConflictError, NotFoundError, OarsmanError
+from oarsman.text.sentence import Text
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TICK_SECONDS = 0.2
@@ -191,8 +192,8 @@ class Foreground:
         if not self._on_record:
             self._on_record = True
             if self.signalled is not None and not self._leaving:
-                said = t("stopping {name} and cleaning up; once more leaves that to {controller}")
-                self._say(said.format(name=short(self.key), controller=controller(self.session)))
+                template = Text("stopping {name} and cleaning up; once more leaves that to {controller}")
+                self._say(of(Text(template, name=short(self.key), controller=controller(self.session))))
         self.left = self._leaving
         return self.left
 

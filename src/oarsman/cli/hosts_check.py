@@ -19,6 +19,7 @@ from oarsman.cli.verbs import option, verb
 from oarsman.cli.waiting import StatusLine
 from oarsman.text import units
 from oarsman.text.catalogue import N_
+from oarsman.text.sentence import with_word
 
 if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.diagnose import Finding
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red"), "skipped": ("-", "cyan")}
 _STEPS = {N_("name"), N_("port"), N_("host key"), N_("login"), N_("user"), N_("clock"), N_("folder"), N_("disk")}
-_STEPS |= {N_("call-back"), N_("network"), N_("real run")}  # others are called the same in every language
+_STEPS |= {N_("call-back"), N_("network"), N_("real run"), N_("GPUs")}  # others are called the same in every language
 
 
 class Shown:
@@ -92,17 +93,20 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
     """The same about several other hosts is said once, of all of them."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        sentence = str(finding.message)
-        if finding.other:
-            sentence = re.sub(rf"(?<![\w.-]){re.escape(finding.other)}(?![\w-]|\.\w)", "\0", finding.message)
+        sentence = with_word(finding.message, _word(finding.other), "\0") if finding.other else finding.message
         groups.setdefault((finding.host, finding.step, finding.level, sentence), []).append(finding)
     found = []
     for (_, _, _, sentence), same in groups.items():
         if len(same) > 1 and sentence.count("\0") == 1:
-            found.append(replace(same[0], message=sentence.replace("\0", ", ".join(one.other for one in same))))
+            said = with_word(same[0].message, _word(same[0].other), ", ".join(one.other for one in same))
+            found.append(replace(same[0], message=said))
         else:
             found += same
     return found
+
+
+def _word(host: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)")
 
 
 def _step(name: str) -> str:

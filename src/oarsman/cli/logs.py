@@ -92,7 +92,7 @@ def command(
     if silent and not session.quiet and (row := _unstarted(session, key, only.run)) is not None:
         why = render.message(row)
         said = t("{name} has not started: it is {state}", name=short(key), state=row.state)
-        note(f"{said}: {render.shown(why, sys.stderr)}" if why else said)
+        note(t("{what}: {why}", what=said, why=render.shown(why, sys.stderr)) if why else said)
 
 
 def _nobody_there(session: Session, key: str, only: LogFilter) -> None:

@@ -20,6 +20,7 @@ from oarsman.cli.verbs import option, verb
 from oarsman.cli.waiting import ShownJob, StatusLine, controller, told_if_nothing_happens, watched
 from oarsman.errors import NotFoundError, UserError
 from oarsman.text import units
+from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
     from oarsman.cli.foreground import Foreground
@@ -105,7 +106,7 @@ def _conclude(job: Foreground, session: Session) -> int:
     if job.unheard:
         note(t("no answer, so {name} may still be running; `oarsman stop {name}` tries again", name=name))
     elif job.left:
-        note(t("{controller} continues to stop {name}", name=name, controller=controller(session)))
+        note(of(Text("{controller} continues to stop {name}", name=name, controller=controller(session))))
     elif job.gone or shown is None:
         note(t("{name} was deleted", name=name))
     elif job.unattended:

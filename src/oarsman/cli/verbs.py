@@ -69,6 +69,15 @@ class Verb(click.Command):
         self._of_place = of_place
         self.params.extend(everywhere())
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Click's own words for what is left over are English."""
+        takes_more, ctx.allow_extra_args = ctx.allow_extra_args, True
+        rest = super().parse_args(ctx, args)
+        ctx.allow_extra_args = takes_more
+        if rest and not takes_more and not ctx.resilient_parsing:
+            ctx.fail(t("nothing takes: {words}", words=" ".join(map(str, rest))))
+        return rest
+
     def invoke(self, ctx: click.Context) -> Any:
         if self._of_place:
             ctx.ensure_object(Session).refuse_server(ctx.command_path)

@@ -18,6 +18,7 @@ from oarsman.cli.session import Session, short
 from oarsman.cli.text import of, safe, t
 from oarsman.errors import ManifestError, OarsmanError
 from oarsman.status import words
+from oarsman.text.sentence import apart
 
 if TYPE_CHECKING:
     from rich.status import Status as Spinner
@@ -159,7 +160,7 @@ class Reasons:
         if queue is None:
             yield of(reason)
             return
-        first, *hosts = reason.split("; ")
+        first, *hosts = apart(reason)
         check = f"oarsman hosts check --hosts {shlex.quote(shown.job.annotation(names.ANNOTATION_INVENTORY))}"
         hint = t("it starts as soon as they can be used; `{command}` says what to do", command=check)
         yield "\n  ".join([t("waiting for its hosts: {reason}", reason=of(first)), *map(of, hosts), hint])

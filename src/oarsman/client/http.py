@@ -22,7 +22,8 @@ from pydantic import ValidationError
 from oarsman import errors
 from oarsman.backoff import Backoff
 from oarsman.errors import Problem
-from oarsman.service.models import ProblemDetails
+from oarsman.service.models import ProblemDetails, ProblemView
+from oarsman.text.sentence import load
 from oarsman.version import __version__
 
 T = TypeVar("T")
@@ -160,6 +161,7 @@ def error_of(status: int, content: bytes, url: str) -> errors.OarsmanError:
 
 
 def error_from(problem: ProblemDetails) -> errors.OarsmanError:
+    problem = _as_made(problem)
     if problem.code == errors.ManifestError.code and problem.errors:
         return errors.ManifestError([Problem(source="<manifest>", **dict(found)) for found in problem.errors])
     fallback = errors.UserError if 400 <= problem.status < 500 else errors.TerminalError
@@ -172,6 +174,18 @@ def error_from(problem: ProblemDetails) -> errors.OarsmanError:
         message = message if first.message in message else f"{message}: {first.message}"
         where, hint = where or first.field or None, hint or first.hint
     return kind(message, field=where, hint=hint)
+
+
+def _as_made(problem: ProblemDetails) -> ProblemDetails:
+    """With sentences that can be said in another language, where the server told what they were made of."""
+    made = {text: load(written) for text, written in (problem.texts or {}).items()}
+
+    def told(one: ProblemDetails | ProblemView, *names: str) -> dict[str, str]:
+        given = {name: getattr(one, name) for name in names}
+        return {name: made[text] for name, text in given.items() if text in made and made[text] == text}
+
+    found = [one.model_copy(update=told(one, "message", "hint")) for one in problem.errors]
+    return problem.model_copy(update={**told(problem, "detail", "hint"), "errors": found})
 
 
 def trouble(error: httpx.HTTPError, url: str, unsure: str = "") -> errors.OarsmanError | Again:

@@ -44,6 +44,9 @@ class Text(str):
         return load, (dump(self),)
 
 
+_SENTENCES = Text("{first}; {rest}")
+
+
 def dump(text: str) -> Any:
     """For JSON. A sentence without gaps is its own template, and is written as a string like any other."""
     return _written(text) if isinstance(text, Text) and text.arguments else plain(text)
@@ -82,13 +85,31 @@ def _argument(written: Any) -> Argument:
     return written if isinstance(written, int | float) else load(written)
 
 
+def with_word(text: str, word: re.Pattern[str], other: str) -> str:
+    """The same sentence with another word in its gaps; how it was made stays known."""
+    if not isinstance(text, Text):
+        return word.sub(lambda _: other, text)
+    given = {
+        name: with_word(said, word, other) if isinstance(said, str) else said for name, said in text.arguments.items()
+    }
+    return Text(text.template, **given)
+
+
 def quoted(word: str) -> str:
     return Text("'{word}'", word=word)
 
 
 def sentences(parts: Iterable[str]) -> str:
     """one; two; three"""
-    return _chain(parts, Text("{first}; {rest}"))
+    return _chain(parts, _SENTENCES)
+
+
+def apart(text: str) -> list[str]:
+    """What `sentences` put together, each as it was: a slice of the whole would be English everywhere."""
+    if isinstance(text, Text) and text.template == _SENTENCES:
+        first, rest = text.arguments["first"], text.arguments["rest"]
+        return [str(first), *apart(str(rest))]
+    return [text] if isinstance(text, Text) else text.split("; ")
 
 
 def listed(parts: Iterable[str]) -> str:

@@ -181,7 +181,7 @@ def test_a_launcher_that_began_and_went_before_that_was_on_record_does_not_begin
     (attempt,) = plan.status.attempts
     assert (attempt.number, attempt.outcome) == (1, "Failed")
     assert attempt.cause is not None
-    assert attempt.cause.summary == "pi-worker-0 was lost: its host was lost: its job agent was killed"
+    assert attempt.cause.summary == "pi-worker-0 was lost: its job agent was killed"
     add_note(str(tmp_path), LauncherGone(1))  # it was to go: whoever wanted that has written down why
     assert observe(tmp_path).launcher is None
 

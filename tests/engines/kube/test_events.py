@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 from cluster.cluster import Cluster
 
+from oarsman import names
+from oarsman.backends.kube import records
 from oarsman.engines.kube.client import AlreadyExists, Forbidden, Kube, NotFound, Unavailable, load_access
 from oarsman.engines.kube.client.errors import ApiError
 from oarsman.engines.kube.events import EventRecorder, ObjectRef
+from oarsman.text.catalogue import Translator
+from oarsman.text.sentence import Text
 
 NORMAL, WARNING = "Normal", "Warning"
 JOB = ObjectRef(api_version="kubeflow.org/v2beta1", kind="MPIJob", namespace="ns", name="pi", uid="u-1")
@@ -138,6 +142,16 @@ def test_an_event_that_the_server_forgot_is_written_anew(recorder: EventRecorder
 
     run(story())
     assert [event["count"] for event in server.all] == [2]
+
+
+def test_an_event_can_be_read_in_chinese(recorder: EventRecorder, server: MemoryEvents) -> None:
+    run(recorder.record(JOB, NORMAL, "MPIJobCreated", Text("MPIJob {key} is created.", key="ns/pi")))
+    (written,) = server.all
+    assert Translator("zh").of(records.event(written).message) == "MPIJob ns/pi 已创建。"
+    forged = {**written, "message": "something else"}
+    assert records.event(forged).message == "something else"
+    broken = {**written, "metadata": {"annotations": {names.ANNOTATION_TEXT: "{"}}}
+    assert records.event(broken).message == "MPIJob ns/pi is created."
 
 
 def test_the_same_at_the_same_time_makes_one_event(recorder: EventRecorder, server: MemoryEvents) -> None:

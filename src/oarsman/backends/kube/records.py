@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from oarsman.errors import ManifestError
 from oarsman.job.job import ApiVersion, Job
 from oarsman.manifest import job_from_document, sketch
 from oarsman.status.codec import from_wire
+from oarsman.text.sentence import load
 
 Document = dict[str, Any]
 ENGINE = "kube"
@@ -119,9 +121,20 @@ def event(item: Mapping[str, Any]) -> EventRecord:
         first_time=first,
         severity=item.get("type") or "Normal",
         reason=item.get("reason") or "",
-        message=item.get("message") or "",
+        message=_message(item),
         count=series.get("count") or item.get("count") or 1,
     )
+
+
+def _message(item: Mapping[str, Any]) -> str:
+    """As it was made, if the operator says so; anybody may write events."""
+    told = item.get("message") or ""
+    written = ((item.get("metadata") or {}).get("annotations") or {}).get(names.ANNOTATION_TEXT)
+    try:
+        made = load(json.loads(written)) if written else told
+    except ValueError:
+        return told
+    return made if made == told else told
 
 
 def _time(text: str | None) -> datetime | None:

@@ -23,6 +23,8 @@ from oarsman.manifest.source import MAX_PROBLEMS
 from oarsman.service import views
 from oarsman.service.models import ProblemDetails, ProblemView
 from oarsman.text.catalogue import N_
+from oarsman.text.sentence import Text, dump
+from oarsman.text.sentence import plain as plain_text
 
 log = logging.getLogger("oarsman.console")
 MEDIA_TYPE = "application/problem+json"
@@ -53,8 +55,11 @@ def status_of(error: errors.OarsmanError) -> int:
 
 def details(error: errors.OarsmanError) -> ProblemDetails:
     found = error.problems if isinstance(error, errors.ManifestError) else ()
-    said = {"detail": views.encodable(error.message), "field": error.field, "hint": error.hint}
-    return _problem(status_of(error), error.code, **said, errors=[ProblemView.of(problem) for problem in found])
+    said: dict[str, Any] = {"detail": views.encodable(error.message), "field": error.field, "hint": error.hint}
+    sentences = (error.message, error.hint, *(text for problem in found for text in (problem.message, problem.hint)))
+    texts = {plain_text(text): dump(text) for text in sentences if isinstance(text, Text) and text.arguments} or None
+    said |= {"errors": [ProblemView.of(problem) for problem in found], "texts": texts}
+    return _problem(status_of(error), error.code, **said)
 
 
 def _problem(status: int, code: str, **more: Any) -> ProblemDetails:

@@ -310,4 +310,6 @@ class PeoplePage(Page):
     def _told(self, one: AuditEntry) -> dict[str, Any]:
         """In the reader's language, as far as it is said in words of ours."""
         told = {"what": self.say(one.what), "about": words.about(self.say, one.what, one.about)}
+        if one.address == N_("command"):
+            told["address"] = self.say(one.address)
         return {**one.model_dump(mode="json"), **told, "outcome": words.outcome(self.say, one.outcome)}

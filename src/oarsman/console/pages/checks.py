@@ -159,7 +159,11 @@ class ChecksPage(Page):
         if good:
             with ui.expansion(say("{count} steps are well", count=len(good))).classes("w-full").props("dense"):
                 for one in good:
-                    self._line(one.level, _ends(one.host, one.other), f"{say(one.step)}: {say.of(one.message)}")
+                    self._line(
+                        one.level,
+                        _ends(one.host, one.other),
+                        say("{what}: {why}", what=say(one.step), why=say.of(one.message)),
+                    )
         if found.speeds:
             titles = {"ends": say("Hosts"), "latency": say("Latency"), "bandwidth": say("Bandwidth"), "why": ""}
             widgets.fill(widgets.table(say, "ends", titles, sortable=False), [self._speed(one) for one in found.speeds])

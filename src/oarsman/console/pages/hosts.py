@@ -159,7 +159,9 @@ class _HostCard:
                 text = say("{held} of {total} held, {free} free", held=told(held), total=told(total), free=told(free))
             if used is not None:
                 text += words.really(say, self._engine, field, told(used))
-            label = "; ".join([f"{name}: {text}", *(f"{one.name} {told(one.amount)}" for one in holders[:-1])])
+            label = "; ".join(
+                [say("{what}: {why}", what=name, why=text), *(f"{one.name} {told(one.amount)}" for one in holders[:-1])]
+            )
             with ui.element("div").classes("oarsman-room"):
                 ui.label(name)
                 Slots(label, total, holders, used, wide=wide)

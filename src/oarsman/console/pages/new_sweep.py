@@ -169,7 +169,7 @@ class NewSweepPage(Page):
         self.wrong.clear()
         with self.wrong:
             for field, text in wrong.items():
-                ui.label(f"{field}: {text}" if field else text).classes("is-bad")
+                ui.label(self.say("{what}: {why}", what=field, why=text) if field else text).classes("is-bad")
         self.begin.set_enabled(found is not None and not found.problems)
         self.outlook.clear()
         if found is not None and not found.problems:

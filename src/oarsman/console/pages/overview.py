@@ -195,7 +195,7 @@ class OverviewPage(Page):
             with ui.element("div").classes("oarsman-room"):
                 ui.label(name)
                 with ui.element("div").classes("oarsman-bar").props('role="img"') as bar:
-                    bar.props["aria-label"] = f"{name}: {text}"
+                    bar.props["aria-label"] = say("{what}: {why}", what=name, why=text)
                     for kind, amount in (("held", held), ("used", used)):
                         if amount is not None:
                             width = min(100.0, 100 * amount / total)

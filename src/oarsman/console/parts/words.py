@@ -37,6 +37,9 @@ ABOUT = (N_("by link"), N_("with a token of the cluster"))
 _ABOUT = {
     "scale": (re.compile(r"(?P<job>\S+) to (?P<count>\d+)"), N_("{job} to {count} workers")),
     "clone": (re.compile(r"(?P<job>\S+) as (?P<name>\S+)"), N_("{job} as {name}")),
+    "add account": (re.compile(r"(?P<name>\S+) as (?P<role>viewer|user|admin)"), N_("{name} as {role}")),
+    "make token": (re.compile(r"(?P<token>\S+) of (?P<name>\S+)"), N_("{token} of {name}")),
+    "revoke token": (re.compile(r"(?P<token>\S+) of (?P<name>\S+)"), N_("{token} of {name}")),
     "trust hosts": (re.compile(r"(?P<inventory>.+), undo: True"), N_("{inventory}: undone")),
     "check hosts": (re.compile("all"), N_("all hosts")),
 }
@@ -129,7 +132,8 @@ def about(say: Words, deed: str, told: str) -> str:
         return say(told)
     pattern, text = _ABOUT.get(deed, (None, ""))
     found = pattern.fullmatch(told) if pattern is not None else None
-    return say(text, **found.groupdict()) if found is not None else told.removesuffix(", undo: False")
+    given = {name: say(one) if name == "role" else one for name, one in found.groupdict().items()} if found else {}
+    return say(text, **given) if found is not None else told.removesuffix(", undo: False")
 
 
 def outcome(say: Words, one: str) -> str:

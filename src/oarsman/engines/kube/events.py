@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections import OrderedDict
@@ -13,11 +14,12 @@ from typing import Any
 
 import msgspec
 
+from oarsman import names
 from oarsman.engines.kube.client import Kube
 from oarsman.engines.kube.client.errors import AlreadyExists, Forbidden, NotFound
 from oarsman.engines.kube.client.resources import EVENTS
 from oarsman.errors import OarsmanError
-from oarsman.text.sentence import cut
+from oarsman.text.sentence import Text, cut, dump
 
 log = logging.getLogger("oarsman.events")
 
@@ -106,7 +108,7 @@ class EventRecorder:
             body = {
                 "apiVersion": EVENTS.api_version,
                 "kind": EVENTS.kind,
-                "metadata": {"name": name, "namespace": _place(involved)},
+                "metadata": {"name": name, "namespace": _place(involved), **_made_of(event["message"])},
                 **event,
                 "count": 1,
                 **dict.fromkeys(("firstTimestamp", "lastTimestamp"), _rfc3339(moment)),
@@ -121,6 +123,13 @@ class EventRecorder:
                 if attempt == _ATTEMPTS - 1:
                     raise
         known.name, known.count, known.at = name, 1, self.clock()
+
+
+def _made_of(message: str) -> dict[str, Any]:
+    """For those who read it in another language."""
+    if not isinstance(message, Text) or not message.arguments:
+        return {}
+    return {"annotations": {names.ANNOTATION_TEXT: json.dumps(dump(message), separators=(",", ":"))}}
 
 
 def _place(involved: ObjectRef) -> str:

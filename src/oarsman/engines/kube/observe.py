@@ -20,6 +20,7 @@ from oarsman.job.observed import Admission, Exit, Member, Observed, Phase, RankR
 from oarsman.job.state import Status
 from oarsman.plan.policies.replacement import VANISHED
 from oarsman.status.tags import Spoken, Tags
+from oarsman.text.catalogue import N_
 from oarsman.text.sentence import Text
 
 # A container that waits for one of these will not come up by waiting alone.
@@ -32,6 +33,7 @@ _STUCK: Final = frozenset(
 _EXIT_MISPLACED: Final = 69  # of launch.sh
 _OUT_OF_MEMORY: Final = "oarsman: memory limit reached on "
 _OWN_WORDS: Final = "oarsman: "
+_OF_SCRIPTS: Final = (N_("there is no sshd in this image: install openssh-server"),)  # can be said in other languages
 _ENDS: Final = {"Failed": Phase.FAILED, "Complete": Phase.SUCCEEDED}  # conditions of a Job
 _POD_FAILED: Final = "BackoffLimitExceeded"  # of a Job that makes no second pod
 _LONGEST_MESSAGE: Final = 2040  # bytes; kubelets keep the last 2,048, less what is no character
@@ -301,7 +303,8 @@ def _reason(pod: views.Pod, main: views.State, phase: Phase) -> tuple[str, str]:
         host = names.launcher_name(pod.metadata.labels.get(names.LABEL_JOB, ""))
         return names.REASON_BARRIER, Text("{host}: {why}", host=host, why=own[-1].removeprefix(_OWN_WORDS))
     if own and _role(pod) == "worker":
-        return names.REASON_BARRIER, own[-1].removeprefix(_OWN_WORDS)
+        said = own[-1].removeprefix(_OWN_WORDS)
+        return names.REASON_BARRIER, Text(said) if said in _OF_SCRIPTS else said
     return "", ""
 
 

@@ -123,4 +123,6 @@ def what_befell(worker: Member) -> str:
     else:
         said = Text("it ended with code {code}", code=worker.exit.code) if worker.exit else Text("it ended")
     message = "" if worker.disrupted and worker.terminating else worker.message  # it only says how long that may take
+    if worker.reason == "HostLost" and message:
+        return message  # whoever is told of it hears of a loss already
     return Text("{what}: {why}", what=said, why=message) if message else said

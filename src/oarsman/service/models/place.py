@@ -359,7 +359,10 @@ class ServerInfo(Value):
 
 
 class ProblemDetails(Value):
-    """RFC 9457. `errors` has one entry per mistake in what was sent."""
+    """RFC 9457. `errors` has one entry per mistake in what was sent.
+
+    `texts`: what sentences in it were made of, for those who say them in another language.
+    """
 
     type: str = "about:blank"
     title: str
@@ -369,3 +372,4 @@ class ProblemDetails(Value):
     field: str | None = None
     hint: str | None = None
     errors: Sequence[ProblemView] = ()
+    texts: Mapping[str, Any] | None = None

@@ -144,7 +144,7 @@ class CreatePage(Page):
 
     def _basics(self) -> None:
         with ui.row().classes("items-center"):
-            ui.label(f"{self.say('Where')}: {self.say.engine(self.info.engine)}")
+            ui.label(self.say("{what}: {why}", what=self.say("Where"), why=self.say.engine(self.info.engine)))
             self.free = note("")
         self._questions(controls.BASICS)
 

@@ -53,7 +53,7 @@ class Outlook:
         message = self.say.of(problem.message)
         where = [self.say("line {line}", line=problem.line)] if problem.line else []
         where += [problem.field] if problem.field else []
-        shown = f"{', '.join(where)}: {message}" if where else message
+        shown = self.say("{what}: {why}", what=self.say(", ").join(where), why=message) if where else message
         with ui.column().classes("gap-0"):
             jump(shown, lambda: self.mend(problem)).props["title"] = problem.message
             if problem.hint:

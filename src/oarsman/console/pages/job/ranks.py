@@ -58,7 +58,9 @@ class RanksTab(Tab):
 
     def _legend(self) -> None:
         with ui.row().classes("items-center oarsman-note"):
-            shown = {f"is-{name}": self.say(CONDITIONS[name]) for name in ("running", "done", "failed", "unknown")}
+            shown = {
+                f"is-{name}": self.say(CONDITIONS[name]) for name in ("running", "done", "failed", "exited", "unknown")
+            }
             for colour, text in {**shown, "is-running is-behind": self.say("behind")}.items():
                 with ui.row().classes("items-center no-wrap gap-1"):
                     ui.element("span").classes(f"oarsman-cell oarsman-cell-small {colour}").props('aria-hidden="true"')
