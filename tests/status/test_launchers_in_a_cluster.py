@@ -523,6 +523,12 @@ def test_what_ranks_wrote_down_adds_to_what_mpirun_says(job: Job, text: str, cod
     assert read(job, text, code, ranks=WROTE).summary == summary
 
 
+def test_ranks_that_end_with_a_launcher_that_was_killed_are_not_to_blame() -> None:
+    ended = (a_rank(0, code=143, finished_at=at(8)), a_rank(1, code=137, finished_at=at(9)))
+    cause = read(JOB, "", 137, ranks=ended)
+    assert (cause.rank, "killed by signal 9" in cause.summary) == (None, True)
+
+
 def test_a_rank_that_was_killed_for_its_memory_comes_before_those_that_hydra_killed() -> None:
     killed = replace(a_rank(1, code=137, finished_at=at(8)), exit=Exit(code=137, memory_limit_hit=True))
     ranks = (a_rank(0, code=137, finished_at=at(8)), killed)

@@ -100,7 +100,8 @@ def _written_down(
     # Those that Hydra killed are left out, unless there are no others.
     ranks = [r for r in seen.ranks if r.exit and not (by_hydra and _killed_by_nobody_known(r))] or seen.ranks
     rank = first_failure(ranks, mpirun_words.lost_their_peers(lines), by_hydra=by_hydra, code=code)
-    if rank is None or rank.exit is None or _ended_with(launcher, rank):
+    killed = launcher.exit is not None and exits.signal_of(launcher.exit.code, launcher.exit.signal) == exits.SIGKILL
+    if rank is None or rank.exit is None or (killed and _may_have_followed(rank)):
         return None
     by_mpirun = named is not None or (job.launch is not None and not job.launch.in_shell)
     if not (by_mpirun or rank.exit.code == code):
@@ -164,10 +165,13 @@ def _who_aborted(named: mpirun_words.NamedProcess | None, seen: Observed) -> Ran
 
 def _ended_with(launcher: Member, rank: RankReport) -> bool:
     """A launcher that was killed takes its ranks along: they are signalled, and not to blame."""
+    return launcher.exit is not None and launcher.exit.signal == exits.SIGKILL and _may_have_followed(rank)
+
+
+def _may_have_followed(rank: RankReport) -> bool:
     assert rank.exit is not None
-    killed = launcher.exit is not None and launcher.exit.signal == exits.SIGKILL
     signalled = exits.signal_of(rank.exit.code, rank.exit.signal) in (exits.SIGTERM, exits.SIGKILL)
-    return killed and signalled and not rank.exit.memory_limit_hit
+    return signalled and not rank.exit.memory_limit_hit
 
 
 def _followed(rank: RankReport) -> bool:
