@@ -305,7 +305,8 @@ def read(job: Job, text: str, code: int, **given: object) -> Cause:
     ranks = tuple(each.rank for each in said) if tags.seen else ()
     lines = tuple(each.text for each in said)
     seen = Observed(launcher_lines=lines, launcher_ranks=ranks, launcher_relays=True, ranks_report=False)
-    return causes.of_failed_launcher(job, replace(seen, **given), a_launcher(Phase.FAILED, code=code))  # type: ignore[arg-type]
+    ended = a_launcher(Phase.FAILED, exit=Exit(code=code))  # kubelets tell of no signal
+    return causes.of_failed_launcher(job, replace(seen, **given), ended)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -514,7 +515,7 @@ WROTE = (a_rank(0, code=143, finished_at=at(8)), a_rank(1, code=3, finished_at=a
             SCRIPT,
             "oh no",
             137,
-            "the launcher was killed by signal 9 (Killed); who sent it is not known",
+            "a rank or the launcher itself was killed by signal 9 (Killed); who sent it is not known",
             id="a script that was killed",
         ),
     ],
