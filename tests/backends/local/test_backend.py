@@ -200,7 +200,7 @@ def asking(**requests: object) -> dict[str, Any]:
     ("given", "words"),
     [
         ({"cpu": 5000}, "asks for 5000 CPUs, the machine has 4"),
-        ({"memory": "9Gi"}, "asks for 9 GiB of memory, the machine has 8"),
+        ({"memory": "9Gi"}, "asks for 9 GiB of memory, the machine has 8 GiB"),
         ({"gpu": 1}, "asks for 1 GPU, the machine has 0"),
     ],
 )
