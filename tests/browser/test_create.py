@@ -130,6 +130,24 @@ def test_a_mistake_is_marked_at_its_line_and_nothing_can_be_submitted(opened: Op
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
 
 
+def test_more_ranks_than_slots_stand_at_their_fields_and_their_steps_in_the_words_of_the_form(opened: Opened) -> None:
+    page = opened("/create?template=hello")
+    expect(page.get_by_text("can start now")).to_be_visible()
+    step(page, "Run")
+    page.get_by_label("Launch command").fill("mpirun -np 40 hostname")
+    expect(page.locator(".asks-for-command")).to_have_class(re.compile("q-field--error"))
+    for name, wrong in (("Basics", False), ("Run", True), ("Resources", True)):
+        tab = page.locator(".q-stepper__tab").filter(has_text=f". {name}")
+        expect(tab.locator(".q-stepper__dot")).to_be_visible()
+        expect(tab).to_have_class(re.compile("q-stepper__tab--error" if wrong else r"^((?!--error).)*$"))
+    step(page, "Resources")
+    expect(page.locator(".asks-for-slots")).to_have_class(re.compile("q-field--error"))
+    hint = page.get_by_role("status").get_by_text("set 'Slots per worker' to 20 or 'Number of workers' to 20")
+    expect(hint).to_be_visible()
+    page.get_by_label("Slots per worker").fill("20")
+    expect(page.locator(".asks-for-command")).not_to_have_class(re.compile("q-field--error"))
+
+
 def test_what_cannot_be_said_is_marked_and_stands_in_the_way(opened: Opened) -> None:
     page = opened("/create")
     step(page, "Run")

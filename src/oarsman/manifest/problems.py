@@ -80,9 +80,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 # -- problems that other parts know by their words ------------------------------------------------------------
-MORE_SLOTS = Text(
-    "set slotsPerWorker to {slots}, have {workers} workers, or give {launcher} --oversubscribe"
-)
+MORE_SLOTS = Text("set slotsPerWorker to {slots}, have {workers} workers, or give {launcher} --oversubscribe")
 TOO_LITTLE_MEMORY = Text("{given} is less than 1 MiB: too little memory for any process")
 
 
