@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -130,6 +131,25 @@ def test_a_mistake_is_marked_at_its_line_and_nothing_can_be_submitted(opened: Op
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
 
 
+def test_more_ranks_than_slots_stand_at_their_fields_and_their_steps_in_the_words_of_the_form(opened: Opened) -> None:
+    page = opened("/create?template=hello")
+    expect(page.get_by_text("can start now")).to_be_visible()
+    step(page, "Run")
+    page.get_by_label("Launch command").fill("mpirun -np 40 hostname")
+    expect(page.locator(".asks-for-command")).to_have_class(re.compile("q-field--error"))
+    tabs, red = page.locator(".q-stepper__tab"), re.compile("q-stepper__tab--error")
+    for name in ("Run", "Resources"):
+        expect(tabs.filter(has_text=f". {name}")).to_have_class(red)
+    expect(tabs.filter(has_text=". Basics")).not_to_have_class(red)
+    step(page, "Resources")
+    expect(page.locator(".asks-for-slots")).to_have_class(re.compile("q-field--error"))
+    hint = page.get_by_role("status").get_by_text("set 'Slots per worker' to 20 or 'Number of workers' to 20")
+    expect(hint).to_be_visible()
+    page.get_by_label("Slots per worker").fill("20")
+    expect(page.locator(".asks-for-slots")).not_to_have_class(re.compile("q-field--error"))
+    expect(tabs.filter(has_text=". Run")).not_to_have_class(red)
+
+
 def test_what_cannot_be_said_is_marked_and_stands_in_the_way(opened: Opened) -> None:
     page = opened("/create")
     step(page, "Run")
@@ -209,13 +229,24 @@ def test_a_draft_survives_a_closed_page(server: Served, opened: Opened) -> None:
 
 
 def test_who_may_only_look_gets_no_form(server: Served, opened: Opened) -> None:
-    make_account(server, "looker", "viewer")
+    page = logged_in(server, opened, "looker", "viewer")
+    expect(page.get_by_text("You may look, and not start jobs.")).to_be_visible()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only a server of root refuses jobs of accounts")
+def test_whose_jobs_the_server_refuses_is_told_at_the_top_of_the_form(server: Served, opened: Opened) -> None:
+    page = logged_in(server, opened, "ann", "user")
+    expect(page.get_by_role("alert").get_by_text("Your jobs cannot run here: the server runs as root")).to_be_visible()
+
+
+def logged_in(server: Served, opened: Opened, name: str, role: str) -> Page:
+    make_account(server, name, role)
     page = opened(None)
     page.goto(server.address + "/login?to=/create")
-    page.get_by_label("Name").fill("looker")
+    page.get_by_label("Name").fill(name)
     page.get_by_label("Password").fill("correct horse")
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_text("You may look, and not start jobs.")).to_be_visible()
+    return page
 
 
 def step(page: Page, name: str) -> None:

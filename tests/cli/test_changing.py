@@ -104,8 +104,19 @@ def test_delete_goes_on_after_a_missing_job(jobs: FakeJobs) -> None:
 def test_delete_all_stays_in_its_namespace(jobs: FakeJobs) -> None:
     jobs.add("pi")
     jobs.add("tau", namespace="other")
-    assert oarsman(jobs, "delete", "--all", "--namespace", "other").stdout == "other/tau deleted\n"
+    assert oarsman(jobs, "delete", "--all", "--yes", "--namespace", "other").stdout == "other/tau deleted\n"
     assert list(jobs.records) == ["default/pi"]
+
+
+@pytest.mark.parametrize("there", [("pi",), ()])
+def test_delete_all_without_a_terminal_wants_a_yes_before_it(jobs: FakeJobs, there: tuple[str, ...]) -> None:
+    for name in there:
+        jobs.add(name)
+    result = oarsman(jobs, "delete", "--all")
+    assert result.exit_code == 2
+    assert "this deletes every job and asks first" in result.stderr
+    assert "--yes answers the question" in result.stderr
+    assert len(jobs.records) == len(there)
 
 
 @pytest.mark.parametrize("words", [[], ["pi", "--all"]])

@@ -115,6 +115,21 @@ def _is_fine(jobs: FakeJobs, raw: bytes) -> None:
         assert "\x1b" not in result.stdout
 
 
+def test_memory_in_which_no_process_starts_is_an_error(jobs: FakeJobs, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    limits = "{name: w, image: pi, resources: {limits: {memory: 4}}}"
+    file.write_text(MANIFEST.replace("{name: w, image: pi}", limits))
+    for words in (["validate"], ["run"], ["submit"], ["plan"]):
+        result = oarsman(jobs, *words, str(file))
+        place = "error: spec.mpiReplicaSpecs.Worker.template.spec.containers[0].resources.limits.memory: '4' is less"
+        assert (result.exit_code, result.output.count(place)) == (2, 1), result.output
+        assert "did you mean '4Gi'?" in result.output
+    assert jobs.records == {}
+    on_kube = oarsman(jobs, "submit", "--on", "kube", str(file))
+    assert on_kube.exit_code == 0
+    assert "warning: spec.mpiReplicaSpecs.Worker" in on_kube.stderr
+
+
 @pytest.mark.parametrize("raw", ODD, ids=range(len(ODD)))
 def test_validate_survives_odd_input(jobs: FakeJobs, raw: bytes) -> None:
     _is_fine(jobs, raw)

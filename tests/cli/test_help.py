@@ -93,6 +93,7 @@ def test_results_and_errors_are_chinese_for_chinese_readers(jobs: FakeJobs, monk
     assert width(lines[0].partition("状态")[0]) == lines[1].index("Running")
     assert oarsman(jobs, "stop", "pi").stdout == "正在停止 pi\n"
     assert oarsman(jobs, "get", "pii").stderr.endswith("提示：是不是想写 pi？\n")
+    assert oarsman(jobs, "run", "hostname").stderr.startswith("错误：无法读取 hostname：没有这个文件或目录\n")
 
 
 def test_what_engines_say_is_chinese_for_chinese_readers(jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ def test_one_machine_lists_every_namespace_as_before() -> None:
 def test_delete_all_stays_in_the_namespace_of_the_context(jobs: ClusterFake) -> None:
     jobs.add("pi", namespace="lab")
     jobs.add("tau", namespace="other")
-    assert on_kube(jobs, "delete", "--all").stdout == "pi deleted\n"
+    assert on_kube(jobs, "delete", "--all", "--yes").stdout == "pi deleted\n"
     assert list(jobs.records) == ["other/tau"]
 
 

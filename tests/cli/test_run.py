@@ -323,6 +323,41 @@ def test_a_mistake_in_an_option_names_the_option(jobs: FakeJobs, words: list[str
     assert jobs.records == {}
 
 
+@pytest.mark.parametrize("verb", ["run", "submit", "plan"])
+def test_more_ranks_than_slots_names_what_can_be_typed(jobs: FakeJobs, verb: str) -> None:
+    for more in ([], ["--oversubscribe"]):
+        result = oarsman(jobs, verb, "-n", "5", "--workers", "2", "--slots", "2", *more, "--", "hostname")
+        assert result.exit_code == 2
+        assert result.stderr.startswith("-n: error: mpirun asks for 5 processes but there are 4 slots")
+        assert "    hint: --slots 3 or --workers 3\n" in result.stderr
+        assert "oversubscribe" not in result.stderr
+    for mended in (["--workers", "2", "--slots", "3"], ["--workers", "3", "--slots", "2"]):
+        assert oarsman(jobs, "submit", "-n", "5", *mended, "--name", f"j{mended[1]}", "--", "hostname").exit_code == 0
+
+
+@pytest.mark.parametrize("verb", ["run", "submit", "plan"])
+def test_an_amount_of_memory_in_which_no_process_starts_is_refused(jobs: FakeJobs, verb: str) -> None:
+    result = oarsman(jobs, verb, "-n", "1", "--memory", "4", "--", "hostname")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("--memory: error: '4' is less than 1 MiB: too little memory for any process\n")
+    assert "did you mean '4Gi'?" in result.stderr
+    assert jobs.records == {}
+
+
+def test_on_a_cluster_little_memory_is_a_warning(jobs: FakeJobs) -> None:
+    result = oarsman(jobs, "submit", "--on", "kube", "-n", "1", "--image", "i", "--memory", "4", "--", "hostname")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("--memory: warning: '4' is less than 1 MiB")
+
+
+def test_of_a_program_in_the_place_of_a_manifest_it_says_that_n_is_missing(jobs: FakeJobs) -> None:
+    for words in (["--", "hostname"], ["hostname"]):
+        result = oarsman(jobs, "run", *words)
+        assert result.exit_code == 2
+        assert "hint: to run it in four ranks: oarsman run -n 4 -- hostname" in result.stderr
+    assert "hint" not in oarsman(jobs, "run", "no-such-file.yaml").stderr
+
+
 @pytest.mark.parametrize(
     ("command", "launcher", "hint"),
     [

@@ -426,7 +426,11 @@ WAY_OUT = "; --oversubscribe starts it anyway"
         (rack("8 8"), ask(gpus=1), "no host has 1 GPU for one worker (none has any)"),
         (rack("8 8"), ask(gpus=1, oversubscribe=True), "no host has 1 GPU for one worker (none has any)"),
         (rack("8+2g 8+2g"), ask(workers=5, gpus=1), "asks for 5 GPUs, the hosts have 4"),
-        (rack("8"), ask(memory_gib=17), f"no host has 17 GiB of memory for one worker (node1 has most: 16){WAY_OUT}"),
+        (
+            rack("8"),
+            ask(memory_gib=17),
+            f"no host has 17 GiB of memory for one worker (node1 has most: 16 GiB){WAY_OUT}",
+        ),
         (rack("8 4+1g"), ask(slots=8, gpus=1), f"no host has 8 slots and 1 GPU together for one worker{WAY_OUT}"),
         (
             rack("5 5"),

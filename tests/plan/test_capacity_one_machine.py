@@ -100,7 +100,7 @@ def test_behind_a_long_wait_the_reason_names_it() -> None:
         (ask("a", 9), "asks for 9 CPUs, the machine has 8; --oversubscribe starts it anyway"),
         (
             ask("a", memory_gib=17),
-            "asks for 17 GiB of memory, the machine has 16; --oversubscribe starts it anyway",
+            "asks for 17 GiB of memory, the machine has 16 GiB; --oversubscribe starts it anyway",
         ),
     ],
 )

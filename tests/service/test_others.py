@@ -76,6 +76,17 @@ def test_a_server_of_roots_runs_nothing_for_others_unless_it_is_told_as_whom(mon
     assert others(here=False).surroundings("ann", SERVERS, {})["PATH"] == "/bin"  # on SSH hosts
 
 
+def test_whose_jobs_cannot_run_here_is_told_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    be(monkeypatch, 0)
+    ann = Identity(name="ann", role=Role.USER)
+    told = asyncio.run(JobService(MemoryJobs(), ann, others=others(), by_account=True).info())
+    assert "--run-as" in told.refusal
+    assert told.refusal_hint == "ask the owner of the server to change that"
+    for allowed in (others(here=False), None):
+        told = asyncio.run(JobService(MemoryJobs(), ann, others=allowed, by_account=True).info())
+        assert (told.refusal, told.refusal_hint) == ("", "")
+
+
 @AS_ROOT
 def test_each_account_has_its_own_user_and_that_ones_home() -> None:
     run_as = RunAs.of(["ann=daemon", "same-name"])

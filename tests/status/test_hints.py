@@ -5,8 +5,11 @@ The texts are what programs print. Failures that can be made are in tests/engine
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from for_every import for_every_row
 
+from oarsman import names
 from oarsman.job.launch import LaunchLine
 from oarsman.job.observed import Exit, Observed, Phase, RankReport
 from oarsman.job.state import Cause
@@ -50,6 +53,20 @@ def of_launcher(text: str, code: int = 1) -> Cause:
     """No rank reports, as on Kubernetes."""
     seen = Observed(launcher_lines=tuple(text.splitlines()), ranks_report=False)
     return causes.of_failed_launcher(a_job(launch=PYTHON), seen, a_launcher(Phase.FAILED, code=code))
+
+
+NO_PROGRAM = "oarsman: train.py: No such file or directory"
+
+
+def test_logins_are_spoken_of_only_where_hosts_are_logged_in_to() -> None:
+    seen = Observed(ranks=(a_rank(0), a_rank(1, code=127, last_lines=(NO_PROGRAM,), finished_at=at(9))))
+    on_hosts = replace(a_job(launch=PYTHON), annotations={names.ANNOTATION_INVENTORY: "/hosts"})
+    for job, logs_in in ((a_job(launch=PYTHON), False), (on_hosts, True)):
+        hint = causes.of_failed_launcher(job, seen, a_launcher(Phase.FAILED, code=127)).hint
+        assert hint is not None
+        assert hint.startswith("check the spelling")
+        assert ("logins" in hint) == logs_in
+    assert "logins" in str(of_launcher(NO_PROGRAM, code=127).hint)
 
 
 RANK_1 = "rank 1 on pi-worker-1 "

@@ -13,17 +13,19 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
 
 from oarsman.engines.contract import HostUsage, UsageSample
-from oarsman.errors import UserError
+from oarsman.errors import ManifestError, UserError
 from oarsman.job.confined import Confined
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission
 from oarsman.job.state import EventRecord as EventRecord
 from oarsman.job.state import Says, Status
+from oarsman.manifest.problems import more_slots
 from oarsman.plan.capacity.amounts import Capacity, total
 from oarsman.plan.capacity.placement import Machine
 from oarsman.store.logs import LogLine as LogLine
 from oarsman.store.logs import Search, stamp
+from oarsman.text import units
 from oarsman.text.catalogue import N_
 from oarsman.text.sentence import Text
 
@@ -342,7 +344,16 @@ class Edits(ABC):
                 raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
             return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
 
-        return await self._edit(key, uid, edit, Text("scaled"))
+        try:
+            return await self._edit(key, uid, edit, Text("scaled"))
+        except ManifestError as error:
+            if (more := more_slots(error.problems[0].hint)) is None:
+                raise
+            hint = Text("its command starts more ranks than that: it needs at least {least} workers", least=more[1])
+            wrong = Text(
+                "{key} cannot run on {workers}: {why}", key=key, workers=units.workers(workers), why=error.message
+            )
+            raise UserError(wrong, hint=hint) from error
 
     async def suspend(self, key: str, uid: str = "") -> JobRecord:
         return await self._edit(key, uid, lambda _: {"spec": {"runPolicy": {"suspend": True}}}, Text("suspended"))

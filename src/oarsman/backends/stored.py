@@ -30,6 +30,7 @@ from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoun
 from oarsman.job.confined import confined_by
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
+from oarsman.manifest.problems import cannot_start
 from oarsman.plan.capacity import hosts, one_machine, queue
 from oarsman.plan.capacity.gang import asked_by
 from oarsman.plan.capacity.placement import Machine
@@ -175,6 +176,8 @@ class StoredBackend(Edits):
     def _read(self, document: Mapping[str, Any]) -> Job:
         """The job of a document that somebody hands us. It has no files of its own yet, whatever uid it claims."""
         job = dataclasses.replace(job_from_document(document), uid="")
+        if problems := cannot_start(job.warnings):
+            raise ManifestError(problems)
         stated = job.annotation(names.ANNOTATION_INVENTORY)
         if stated and not self._any_inventory and stated != self._own_inventory:
             message = Text("this server uses only the hosts that it was started with")

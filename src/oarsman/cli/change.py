@@ -85,7 +85,7 @@ def scale_verb(session: Session, name: str, count: int | None, workers: int | No
     "delete",
     t(
         "Delete jobs with their records, logs and earlier runs. Running jobs are stopped first. --all asks for "
-        "confirmation on a terminal, unless --yes is given."
+        "confirmation, unless --yes is given; where no terminal can answer it needs --yes."
     ),
     ("oarsman delete pi other/pi", t("two jobs, the second in namespace `other`")),
     ("oarsman delete --wait pi && oarsman run pi.yaml", t("when nothing of it is left, the next one")),
@@ -102,8 +102,10 @@ def delete_verb(
 ) -> int:
     if everything == bool(names):
         raise UsageError(t("say which jobs: names, or --all"))
+    if everything and not yes and not sys.stdin.isatty():
+        raise UsageError(t("this deletes every job and asks first"), hint=t("--yes answers the question"))
     keys = [row.key for row in session.rows()] if everything else None
-    if keys and not yes and sys.stdin.isatty():
+    if keys and not yes:
         click.confirm(t("Delete {count} jobs with their logs?", count=len(keys)), abort=True, err=True)
     code = 0
     marked = []

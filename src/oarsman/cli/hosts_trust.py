@@ -15,7 +15,7 @@ import click
 from oarsman.cli import documents, hosts_clean, options, render
 from oarsman.cli.failures import INTERRUPTED
 from oarsman.cli.session import Session
-from oarsman.cli.text import note, of, t
+from oarsman.cli.text import note, of, t, why
 from oarsman.cli.verbs import option, verb
 from oarsman.errors import UsageError, UserError
 from oarsman.text.sentence import sentences
@@ -187,8 +187,7 @@ def _from_file(name: str) -> str:
         with click.open_file(name, encoding="utf-8") as file:
             line = str(file.readline()).removesuffix("\n").removesuffix("\r")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(t("{file} cannot be read: {reason}", file=name, reason=reason)) from None
+        raise UsageError(t("{file} cannot be read: {reason}", file=name, reason=why(error))) from None
     if not line:
         raise UsageError(t("there is no password in {file}", file=name))
     return line

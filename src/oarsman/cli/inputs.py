@@ -19,11 +19,12 @@ from oarsman import names
 from oarsman.cli import options, render
 from oarsman.cli.failures import explained
 from oarsman.cli.session import Session
-from oarsman.cli.text import note, of, t
+from oarsman.cli.text import note, of, t, why
 from oarsman.cli.verbs import Verb, option, together
 from oarsman.errors import ConflictError, ManifestError, Problem, UsageError, UserError
 from oarsman.manifest import builder
 from oarsman.manifest.fields import FIELDS
+from oarsman.manifest.problems import cannot_start, more_slots
 
 if TYPE_CHECKING:
     from oarsman.job.job import Job
@@ -39,9 +40,8 @@ class JobInput:
     def documents(self, session: Session) -> list[dict[str, Any]]:
         """Every document asked for, valid and in its namespace."""
         if self.shape is None:
-            jobs = [job for path in self.words for job in load(path)]
-            for problem in (problem for job in jobs for problem in job.warnings):
-                note(explained(problem))
+            jobs = [job for path in self.words for job in _manifest(path)]
+            self._tell([problem for job in jobs for problem in job.warnings], session)
             return [placed(builder.apply(job.document, self.settings), session) for job in jobs]
         if not self.words:
             raise UsageError(t("-n was given but no program"), hint="oarsman run -n 4 -- python3 -m mpi4py train.py")
@@ -50,9 +50,19 @@ class JobInput:
                 t("a command on a cluster needs --image: the program and an MPI have to be in it"),
                 hint=f"oarsman run --on kube -n {self.shape.processes} --image IMAGE -- {' '.join(self.words)}",
             )
+        from oarsman.manifest import job_from_document
+
         shape = builder.for_ssh_hosts(self.shape) if session.place == "ssh" else self.shape
-        made = builder.document(self.words, shape, self.settings, suffix=builder.new_suffix())
-        return [placed(made, session)]
+        made = placed(builder.document(self.words, shape, self.settings, suffix=builder.new_suffix()), session)
+        self._tell([_by_option(problem, _FIELD_ENDS) for problem in job_from_document(made).warnings], session)
+        return [made]
+
+    @staticmethod
+    def _tell(warnings: Sequence[Problem], session: Session) -> None:
+        if session.place != "kube" and (hopeless := cannot_start(warnings)):
+            raise ManifestError(hopeless)
+        for problem in warnings:
+            note(explained(problem))
 
     def document(self, session: Session, purpose: str) -> dict[str, Any]:
         """The one document of a verb that takes only one."""
@@ -177,6 +187,7 @@ def job_asked_for(command: Callable[..., Any]) -> Callable[..., Any]:
 
 # Where a mistake in an option shows in the document that is made of it: the ends of fields, by option.
 _FIELD_ENDS = {
+    "processes": "Launcher.template.spec.containers[0].command[2]",
     "name": "metadata.name",
     "workers": "Worker.replicas",
     "slots": "spec.slotsPerWorker",
@@ -195,11 +206,16 @@ def _by_option(problem: Problem, given: Collection[str]) -> Problem:
     """Whoever has written no document is told of the option instead."""
     if problem.line:
         return problem
+    if "processes" in given and (more := more_slots(problem.hint)) is not None:
+        slots, workers = more
+        problem = replace(problem, hint=t("--slots {slots} or --workers {workers}", slots=slots, workers=workers))
     found = next((name for name, end in _FIELD_ENDS.items() if name in given and problem.field.endswith(end)), None)
     if found is None and problem.field == "metadata.namespace":
         found = "namespace"
-    spelled = {"deadline": "timeout"}.get(found, found) if found else None
-    return replace(problem, source=f"--{spelled}", field="") if spelled else problem
+    if found is None:
+        return problem
+    option = {"deadline": "--timeout", "processes": "-n"}.get(found, f"--{found}")
+    return replace(problem, source=option, field="")
 
 
 def _asked(words: tuple[str, ...], shape: dict[str, Any], settings: builder.JobSettings) -> JobInput:
@@ -232,8 +248,7 @@ def read(path: str) -> tuple[bytes, str]:
             with open(path, "rb") as stream:
                 raw = stream.read(LARGEST + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(t("cannot read {source}: {reason}", source=source, reason=reason)) from error
+        raise UserError(t("cannot read {source}: {reason}", source=source, reason=why(error))) from error
     if len(raw) > LARGEST:
         raise UserError(t("{source} is too large to be a manifest", source=source))
     if raw.startswith((b"\x7fELF", b"#!")):
@@ -249,6 +264,16 @@ def load(path: str) -> list[Job]:
     from oarsman import manifest
 
     return manifest.load(*read(path))
+
+
+def _manifest(path: str) -> list[Job]:
+    """The same, where a program can be meant as well."""
+    try:
+        return load(path)
+    except UserError as error:
+        if isinstance(error.__cause__, FileNotFoundError) and not path.endswith((".yaml", ".yml", ".json")):
+            error.hint = t("to run it in four ranks: oarsman run -n 4 -- {source}", source=path)
+        raise
 
 
 def placed(document: dict[str, Any], session: Session) -> dict[str, Any]:

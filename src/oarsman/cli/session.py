@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from oarsman import names
-from oarsman.cli.text import note, t
+from oarsman.cli.text import note, t, why
 from oarsman.errors import OarsmanError, UsageError, UserError
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ def token_in(path: str) -> str:
     try:
         text = sys.stdin.readline() if path == "-" else Path(path).read_text("utf-8")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(t("cannot read {source}: {reason}", source=path, reason=reason)) from error
+        raise UserError(t("cannot read {source}: {reason}", source=path, reason=why(error))) from error
     token = text.strip()
     if not token or not token.isascii() or len(token.split()) != 1:
         raise UserError(t("{source} does not hold a token", source=path), hint=t("`oarsman tokens add` makes one"))

@@ -15,11 +15,20 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from oarsman.errors import UsageError
-from oarsman.text.catalogue import Translator, of_environment
+from oarsman.text.catalogue import N_, Translator, of_environment
 
 t = Translator(of_environment())
 
 of = t.of  # for what somebody else said: an engine, a backend, a manifest's reader
+
+
+# What systems say most often of a file that is asked for.
+_WHY_NOT = (N_("No such file or directory"), N_("Permission denied"), N_("Is a directory"), N_("Not a directory"))
+
+
+def why(error: Exception) -> str:
+    """Of one that has to do with a file."""
+    return of(str(getattr(error, "strerror", None) or error))
 
 
 def note(text: str) -> None:

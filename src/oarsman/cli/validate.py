@@ -18,6 +18,7 @@ from oarsman.cli.text import note, of, safe, t
 from oarsman.cli.verbs import option, verb
 from oarsman.errors import ManifestError, OarsmanError, Problem
 from oarsman.job.remarks import remarks
+from oarsman.manifest.problems import cannot_start
 from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def examine(path: str, *, strict: bool = False) -> Verdict:
     source = "<stdin>" if path == "-" else path
     try:
         jobs = inputs.load(path)
-        found = tuple(replace(problem, warning=not strict) for job in jobs for problem in job.warnings)
+        warned = [problem for job in jobs for problem in job.warnings]
+        found = tuple(replace(problem, warning=not (strict or cannot_start([problem]))) for problem in warned)
         return Verdict(source, jobs=tuple(job.key for job in jobs), warnings=tuple(_warnings(jobs)), problems=found)
     except ManifestError as error:
         return Verdict(source, problems=error.problems)

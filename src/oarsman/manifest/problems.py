@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import replace
 
 from oarsman.errors import Problem, did_you_mean
 from oarsman.text import sentence
@@ -76,6 +77,25 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     lowered = {name.lower(): name for name in known}
     close = [word.lower()] if word.lower() in lowered else difflib.get_close_matches(word.lower()[:80], lowered)
     return did_you_mean(lowered[close[0]]) if close else None
+
+
+# -- problems that other parts know by their words ------------------------------------------------------------
+MORE_SLOTS = Text("set slotsPerWorker to {slots}, have {workers} workers, or give {launcher} --oversubscribe")
+TOO_LITTLE_MEMORY = Text("{given} is less than 1 MiB: too little memory for any process")
+
+
+def more_slots(hint: str | None) -> tuple[int, int] | None:
+    """Of more ranks than slots: the slots per worker that would do, and the workers that would. Where there is no
+    manifest, neither is called so."""
+    if not isinstance(hint, Text) or hint.template != MORE_SLOTS:
+        return None
+    return int(hint.arguments["slots"]), int(hint.arguments["workers"])
+
+
+def cannot_start(problems: Iterable[Problem]) -> list[Problem]:
+    """Those of valid manifests with which no process starts: an API server judges by itself, hosts refuse them."""
+    known = (p for p in problems if isinstance(p.message, Text) and p.message.template == TOO_LITTLE_MEMORY)
+    return [replace(problem, warning=False) for problem in known]
 
 
 def _cells(c: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from math import ceil
 
 from oarsman import names
 from oarsman.errors import Problem, did_you_mean
@@ -13,7 +14,7 @@ from oarsman.job.launch import LaunchLine
 from oarsman.job.launch_options import HYDRA_ONLY
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1
 from oarsman.manifest.places import look
-from oarsman.manifest.problems import Path, nearest, quoted
+from oarsman.manifest.problems import MORE_SLOTS, Path, nearest, quoted
 from oarsman.manifest.source import Document
 from oarsman.text import units
 from oarsman.text.sentence import Text, all_of, any_of
@@ -285,7 +286,7 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
         hosts = ",".join(one.host if one.slots is None else f"{one.host}:{one.slots}" for one in line.hosts)
         said = Text("{slots} (--host {hosts})", slots=units.slots(slots), hosts=hosts)
     if line.processes is not None and line.processes > slots:
-        hint = Text("raise slotsPerWorker, add workers, or add --oversubscribe")
+        hint = _more_slots(job, line.launcher, line.processes)
         if line.hosts and line.processes <= job.slots:
             hint = Text("a host without a number has one slot; write host:slots")
         one = Text("{launcher} asks for {given} but there is {slots}")
@@ -300,7 +301,14 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
             given=_processes(line.per_node),
             slots=units.slots(job.slots_per_worker),
         )
-        yield document.problem(_word(job, line), wrong, hint=Text("raise slotsPerWorker, or add --oversubscribe"))
+        template = Text("set slotsPerWorker to {slots}, or give {launcher} --oversubscribe")
+        hint = Text(template, slots=line.per_node, launcher=line.launcher)
+        yield document.problem(_word(job, line), wrong, hint=hint)
+
+
+def _more_slots(job: Job, launcher: str, ranks: int) -> str:
+    workers = ceil(ranks / job.slots_per_worker) - (len(job.hosts) - job.workers if job.workers else 0)
+    return Text(MORE_SLOTS, slots=ceil(ranks / len(job.hosts)), workers=workers, launcher=launcher)
 
 
 def _may_exceed(job: Job, line: LaunchLine) -> bool:

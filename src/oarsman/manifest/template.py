@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal
 
 from oarsman import names
-from oarsman.errors import Problem
-from oarsman.manifest.problems import Path, nearest, quote_hint, quoted
+from oarsman.errors import Problem, did_you_mean
+from oarsman.manifest.problems import TOO_LITTLE_MEMORY, Path, nearest, quote_hint, quoted
 from oarsman.manifest.quantity import QuantityError
 from oarsman.manifest.quantity import parse as parse_quantity
 from oarsman.manifest.source import Document
@@ -281,9 +281,25 @@ def _check_env(document: Document, path: Path, container: Mapping[str, Any]) -> 
             yield document.problem((*where, "valueFrom"), wrong)
 
 
+_MIB = 2**20
+_MOST_GIB = 100  # of a number without a unit, which is meant in GiB; a larger one in MiB
+
+
 def _check_amounts(document: Document, path: Path, resources: Mapping[str, Any]) -> Iterator[Problem]:
     limits = resources.get("limits") or {}
+    for part in ("limits", "requests"):
+        memory = (resources.get(part) or {}).get("memory")
+        if memory is not None and 0 < parse_quantity(memory) < _MIB:
+            wrong, hint = Text(TOO_LITTLE_MEMORY, given=quoted(str(memory))), _with_unit(str(memory))
+            yield replace(document.problem((*path, part, "memory"), wrong, hint=hint), warning=True)
     for name, value in (resources.get("requests") or {}).items():
         if name in limits and parse_quantity(value) > parse_quantity(limits[name]):
             wrong = Text("asks for {given}, more than the limit of {limit}", given=value, limit=limits[name])
             yield document.problem((*path, "requests", name), wrong)
+
+
+def _with_unit(memory: str) -> str | None:
+    number = memory.removesuffix("m")  # m is a thousandth, and hardly ever meant
+    if not number.isdecimal():
+        return None
+    return did_you_mean(f"{number}{'Gi' if number == memory and int(number) < _MOST_GIB else 'Mi'}")

@@ -137,12 +137,19 @@ class JobService(OutputService, EnvironmentService, SweepService, CheckService):
 
     # -- the place -----------------------------------------------------------------------------------
     async def info(self) -> models.ServerInfo:
+        refusal: UserError | None = None
+        try:
+            self._surroundings()
+        except UserError as error:
+            refusal = error
         return models.ServerInfo(
             version=__version__,
             engine=self._jobs.place,
             home=self._jobs.home,
             accounts=self._accounts,
             me=self.identity,
+            refusal=refusal.message if refusal is not None else "",
+            refusal_hint=(refusal.hint if refusal is not None else None) or "",
         )
 
     async def hosts(self) -> Sequence[models.HostView]:

@@ -302,7 +302,12 @@ def _hint_for(job: Job, rank: RankReport, seen: Observed) -> str | None:
         if "Error:" not in line:  # python -m
             template = Text("check the spelling of {module}, or install it with {python} -m pip on {host}")
         return Text(template, module=module, host=host, python=program)
-    return error.hint
+    return _advice(error, job, seen)
+
+
+def _advice(error: known_errors.KnownError, job: Job, seen: Observed) -> str:
+    one_machine = seen.ranks_report and not job.annotation(names.ANNOTATION_INVENTORY)
+    return (error.on_one_machine if one_machine else "") or error.hint
 
 
 def _hosts_that_ran(rank: RankReport, seen: Observed) -> list[str]:
@@ -368,7 +373,7 @@ def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
         signal=ending.signal,
         memory_limit_hit=ending.memory_limit_hit,
         last_lines=_tail(lines),
-        hint=known[0].hint if known and not ending.memory_limit_hit else ending.hint,
+        hint=_advice(known[0], job, seen) if known and not ending.memory_limit_hit else ending.hint,
     )
 
 
@@ -419,7 +424,7 @@ def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
         signal=ending.signal if ending else None,
         memory_limit_hit=ending.memory_limit_hit if ending else False,
         last_lines=_tail(seen.launcher_lines),
-        hint=meant or (known[0].hint if known else (ending.hint if ending else None)),
+        hint=meant or (_advice(known[0], job, seen) if known else (ending.hint if ending else None)),
     )
 
 

@@ -29,6 +29,7 @@ class KnownError:
     hint: str
     jobs_of: tuple[Implementation, ...] = ()  # an error only for jobs set up for one of these; (): for all
     sentence: str = ""  # tells what is wrong where the line itself does not
+    on_one_machine: str = ""  # the hint where no login comes between mpirun and a rank; empty: the same
     code: int = 0  # an error only if the process ended with this one; 0: with any
     aftermath: bool = False  # others say so as well when a rank has failed, whatever the reason
 
@@ -123,7 +124,7 @@ KNOWN: Final = (
         r"All nodes which are allocated for this job are already filled",
         Text(
             "more ranks were asked for than slots: raise slotsPerWorker or the number of workers, lower -np, "
-            "or add --oversubscribe"
+            "or give mpirun --oversubscribe"
         ),
     ),
     _known(
@@ -245,6 +246,7 @@ KNOWN: Final = (
             "check the spelling and that the program is installed at the same path on every worker, and that "
             "PATH is set for logins that are not interactive"
         ),
+        on_one_machine=Text("check the spelling, and that the program is in a folder of the PATH that the job got"),
     ),
     _known(
         "missing-file",

@@ -49,13 +49,13 @@ _SENTENCES = Text("{first}; {rest}")
 
 def dump(text: str) -> Any:
     """For JSON. A sentence without gaps is its own template, and is written as a string like any other."""
-    return _written(text) if isinstance(text, Text) and text.arguments else plain(text)
+    return marked(text) if isinstance(text, Text) and text.arguments else plain(text)
 
 
-def _written(value: Argument) -> Any:
-    """Within a sentence, what is to be translated and what is not have to be told apart."""
+def marked(value: Argument) -> Any:
+    """Within a sentence, what is to be translated and what is not have to be told apart; so has what one will hold."""
     if isinstance(value, Text):
-        arguments = {name: _written(argument) for name, argument in value.arguments.items()}
+        arguments = {name: marked(argument) for name, argument in value.arguments.items()}
         return {"template": value.template, "arguments": arguments}
     return plain(value) if isinstance(value, str) else value
 

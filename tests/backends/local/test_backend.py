@@ -24,6 +24,7 @@ from oarsman.engines.hosts.local import capacity
 from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoundError, UserError
 from oarsman.job.confined import Confined
 from oarsman.job.state import Status
+from oarsman.manifest import builder
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
 from oarsman.status.codec import to_wire
@@ -200,7 +201,7 @@ def asking(**requests: object) -> dict[str, Any]:
     ("given", "words"),
     [
         ({"cpu": 5000}, "asks for 5000 CPUs, the machine has 4"),
-        ({"memory": "9Gi"}, "asks for 9 GiB of memory, the machine has 8"),
+        ({"memory": "9Gi"}, "asks for 9 GiB of memory, the machine has 8 GiB"),
         ({"gpu": 1}, "asks for 1 GPU, the machine has 0"),
     ],
 )
@@ -211,6 +212,25 @@ def test_what_can_never_fit_is_refused_with_the_numbers(
         jobs.submit(asking(**given), environment={}, folder=Path("/"))
     assert error.value.exit_code == 2
     assert jobs.list() == []
+
+
+@pytest.mark.parametrize("given", ["4", 4, "512m", "900Ki"])
+def test_memory_in_which_no_process_starts_is_refused(jobs: LocalBackend, given: object) -> None:
+    for ask in (jobs.submit, jobs.preview):
+        with pytest.raises(ManifestError, match="less than 1 MiB") as error:
+            ask(asking(memory=given), environment={}, folder=Path("/"))
+        [problem] = error.value.problems
+        assert problem.field.endswith("Launcher.template.spec.containers[0].resources.limits.memory")
+        assert problem.meant == {"4": "4Gi", "512m": "512Mi"}.get(str(given))
+    assert jobs.list() == []
+
+
+def test_who_scales_below_what_the_command_starts_is_told_the_least(jobs: LocalBackend) -> None:
+    wanted = builder.document(["true"], builder.Shape(processes=4, workers=4), builder.JobSettings(name="el"))
+    jobs.submit(wanted, environment={}, folder=Path("/"))
+    with pytest.raises(UserError, match="default/el cannot run on 1 worker: mpirun asks for 4 processes") as error:
+        jobs.scale("default/el", 1)
+    assert error.value.hint == "its command starts more ranks than that: it needs at least 4 workers"
 
 
 def test_what_fits_an_empty_machine_is_taken_however_full_it_is(jobs: LocalBackend) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from oarsman.engines.hosts.core import messages
+from oarsman.engines.hosts.core import journal, messages
 from oarsman.engines.hosts.core.job_spec import (
     LocalHostSpec,
     Separation,
@@ -20,6 +20,8 @@ from oarsman.engines.hosts.core.job_spec import (
     write_spec,
 )
 from oarsman.engines.hosts.core.messages import Codec, Unknown
+from oarsman.text.catalogue import Translator
+from oarsman.text.sentence import Text
 from tests.for_every import for_every, for_every_row
 
 STARTED = {
@@ -109,6 +111,14 @@ NOT_MEANT = {
     "an order": {"do": "publish", "hosts": [], "files": {"../x": "y"}},
     "a name that is none": {"do": ["end"]},
 }
+
+
+def test_a_sentence_stays_one_within_another_also_without_gaps() -> None:
+    lost = journal.HostDown("x", Text("it could not be started"), True)
+    noted = journal._FACTS.from_json(json.loads(json.dumps(journal._FACTS.to_json(lost))))
+    assert isinstance(noted, journal.HostDown)
+    whole = Text("{what}: {why}", what=Text("it ran out of memory"), why=noted.reason)
+    assert Translator("zh").of(whole) == "它内存不足：无法启动"
 
 
 @for_every(NOT_MEANT.values())

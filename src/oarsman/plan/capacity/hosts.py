@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from oarsman.job.job import Job, Role
-from oarsman.plan.capacity.amounts import Capacity, all_named, held_by, named, number, total
+from oarsman.plan.capacity.amounts import Capacity, all_named, held_by, named, number, plain, total
 from oarsman.plan.capacity.gang import Gang, Party, Share, asked_of
 from oarsman.plan.capacity.placement import Machine, Spot, emptied, fits, most_placed, most_workers, with_way_out
 from oarsman.text.sentence import Text, all_of, sentences
@@ -77,7 +77,7 @@ def _too_large(gang: Gang, empty: Sequence[Spot]) -> str | None:
             largest = max(those, key=lambda spot: spot.free[name])
             most = largest.free[name]
             if need[name] > most:
-                has = Text("{host} has most: {n}", host=largest.machine.name, n=number(name, most))
+                has = Text("{host} has most: {n}", host=largest.machine.name, n=plain(name, most))
                 of_all = Text("no host has {need} for {who} ({most})")
                 of_some = Text("no host with its labels has {need} for {who} ({most})")
                 said = {"need": named(name, need[name]), "who": who, "most": has if most else Text("none has any")}
@@ -94,7 +94,7 @@ def _too_much(gang: Gang, empty: Sequence[Spot]) -> str | None:
             of_all = Text("asks for {asked}, the hosts have {whole}")
             of_some = Text("asks for {asked}, the hosts with its labels have {whole}")
             template = of_some if gang.first.selector else of_all
-            return Text(template, asked=named(name, needs[name]), whole=number(name, whole[name]))
+            return Text(template, asked=named(name, needs[name]), whole=plain(name, whole[name]))
     return None
 
 

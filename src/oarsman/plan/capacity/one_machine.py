@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 
 from oarsman.job.job import Job
-from oarsman.plan.capacity.amounts import held_by, named, number
+from oarsman.plan.capacity.amounts import held_by, named, number, plain
 from oarsman.plan.capacity.gang import Gang, Party, Share, needed_by
 from oarsman.plan.capacity.placement import Machine, Spot, with_way_out
 from oarsman.text.sentence import Text, sentences
@@ -30,7 +30,7 @@ def never(gang: Gang, empty: Sequence[Spot]) -> str:
     [spot] = empty
     need = gang.counted(gang.whole)
     name = next(name for name in _RESOURCES if need[name] > spot.free[name])
-    asked, has = named(name, need[name]), number(name, spot.free[name])
+    asked, has = named(name, need[name]), plain(name, spot.free[name])
     return with_way_out(Text("asks for {asked}, the machine has {whole}", asked=asked, whole=has), gang, empty)
 
 

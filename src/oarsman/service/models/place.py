@@ -356,6 +356,8 @@ class ServerInfo(Value):
     home: str  # the namespace of manifests that mention none
     accounts: bool  # whether people log in
     me: Identity
+    refusal: Sentence = ""  # why the caller's jobs cannot run here; empty: they can
+    refusal_hint: Sentence = ""
 
 
 class ProblemDetails(Value):

@@ -19,7 +19,7 @@ from oarsman.console.pages.page import Page, run_asked_for
 from oarsman.console.parts.fields import TextField, YamlEditor
 from oarsman.console.parts.widgets import facts, heading, note, page_head
 from oarsman.errors import OarsmanError
-from oarsman.service.models import Create, PreviewView, ProblemView
+from oarsman.service.models import Create, PreviewView, ProblemView, ServerInfo
 from oarsman.text.catalogue import N_
 
 _PAUSE = 0.3  # seconds without a change before the server looks at the text
@@ -46,6 +46,8 @@ class CreatePage(Page):
         template, earlier = asked.get("template"), asked.get("from")
         run = run_asked_for(asked)
         self.info = await self.context.ask(self.service.info)
+        if self.info.refusal:  # before anybody fills in a form for nothing
+            self._refusal(self.info)
         self.environments = await self._environments()
         self.first_text = text = await self._first_text(template, earlier, asked.get("name"), run)
         self.draft = Draft(text)
@@ -64,6 +66,12 @@ class CreatePage(Page):
         ui.context.client.on_connect(lambda: form.props(remove="disabled"))
         if template is None and earlier is None:
             await self._offer_draft()
+
+    def _refusal(self, info: ServerInfo) -> None:
+        with ui.column().classes("oarsman-card w-full gap-0").props("role=alert"):
+            ui.label(self.say("Your jobs cannot run here: {why}", why=self.say.of(info.refusal))).classes("is-bad")
+            if info.refusal_hint:
+                note(self.say.of(info.refusal_hint))
 
     async def _first_text(
         self, template: str | None, earlier: str | None, name: str | None, run: int | None = None
@@ -224,7 +232,7 @@ class CreatePage(Page):
         self.free.set_text(self.outlook.free)
         mistaken = [control for control in self.controls.values() if control.mistaken]
         self.submit.set_enabled(not found.problems and not mistaken)
-        complaints = {field: self.say.of(one.message) for one in found.problems if (field := self._field(one))}
+        complaints = {field: self.say.of(one.message) for one in found.problems for field in self._fields(one)}
         if found.fit is not None and not found.fit.ever:
             complaints |= dict.fromkeys(controls.too_large(found.fit, self.draft.values), self.say.of(found.fit.reason))
         warned = {field: self.say.of(one) for one in found.warnings if (field := controls.warned(one)) in self.controls}
@@ -263,16 +271,15 @@ class CreatePage(Page):
         heading(self.say("What follows from that"))
         self.outlook.review(found)
 
-    def _field(self, problem: ProblemView) -> str | None:
-        """That a mistake in the text is about, if the form asks for it."""
-        found = next((to for end, to in controls.PLACES.items() if problem.field.endswith(end)), None)
-        return found if found in self.controls else None
+    def _fields(self, problem: ProblemView) -> Sequence[str]:
+        """Those that a mistake in the text is about, of what the form asks for."""
+        return [field for field in controls.mistaken(problem) if field in self.controls]
 
     def _mend(self, problem: ProblemView) -> None:
         if problem.line:
             self.editor.reveal_line(problem.line)
-        if field := self._field(problem):
-            self._show_field(field)
+        if fields := self._fields(problem):
+            self._show_field(fields[0])
 
     def _show_field(self, field: str) -> None:
         self.steps.set_value(self.step_of[field])

@@ -5,6 +5,7 @@ Each control knows how a value looks to a reader, and what a reader's text means
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from nicegui.elements.mixins.value_element import ValueElement
 
 from oarsman.console.parts.fields import NumberField, TextArea, TextField
 from oarsman.console.parts.words import Words
-from oarsman.service.models import FitView
+from oarsman.manifest.problems import more_slots
+from oarsman.service.models import FitView, ProblemView
 from oarsman.text.catalogue import N_
 from oarsman.text.sentence import Text
 
@@ -120,7 +122,8 @@ SURROUNDINGS = (
     Question("labels", N_("Labels"), "pairs", N_("one name=value per line")),
     Question("annotations", N_("Annotations"), "pairs", N_("one name=value per line")),
 )
-# Where a mistake in the manifest is shown in the form: the end of its path.
+_LAUNCHER, _WORKER = (f"{role}.template.spec.containers" for role in ("Launcher", "Worker"))
+# Where a mistake in the manifest is shown in the form: the end of its path, without the places in lists.
 PLACES = {
     "metadata.name": "name",
     "metadata.namespace": "namespace",
@@ -134,7 +137,37 @@ PLACES = {
     "Launcher.restartPolicy": "restart_policy",
     "schedulingPolicy.minAvailable": "min_available",
     "suspend": "suspend",
+    f"{_LAUNCHER}.image": "image",
+    f"{_LAUNCHER}.command": "command",
+    f"{_LAUNCHER}.args": "args",
+    **{
+        f"{place}.resources.{part}.{resource}": f"{role}_{resource}"
+        for role, place in (("launcher", _LAUNCHER), ("worker", _WORKER))
+        for part in ("limits", "requests")
+        for resource in ("cpu", "memory")
+    },
 }
+_IN_A_LIST = re.compile(r"\[[0-9]+\]")
+
+
+def mistaken(problem: ProblemView) -> Iterator[str]:
+    """The fields that it is about."""
+    place = _IN_A_LIST.sub("", problem.field)
+    yield from (to for end, to in PLACES.items() if place.endswith(end))
+    if more_slots(problem.hint) is not None:
+        yield "slots"
+
+
+def hint(problem: ProblemView) -> str:
+    """In the words of the form."""
+    more = more_slots(problem.hint)
+    if more is None:
+        return problem.hint or ""
+    template = Text(
+        "set 'Slots per worker' to {slots} or 'Number of workers' to {workers}, or lower the number of ranks in "
+        "'Launch command'"
+    )
+    return Text(template, slots=more[0], workers=more[1])
 
 
 # Where what is only warned of is shown: the texts of engines that are about one field.

@@ -7,6 +7,7 @@ from typing import Any
 
 from nicegui import ui
 
+from oarsman.console.pages.create import controls
 from oarsman.console.parts.fields import YamlEditor
 from oarsman.console.parts.widgets import fact, facts, note, said
 from oarsman.console.parts.words import Words
@@ -57,7 +58,7 @@ class Outlook:
         with ui.column().classes("gap-0"):
             jump(shown, lambda: self.mend(problem)).props["title"] = problem.message
             if problem.hint:
-                said(self.say, problem.hint).classes("oarsman-note")
+                said(self.say, controls.hint(problem)).classes("oarsman-note")
 
     def _fits(self, fit: FitView) -> None:
         reason = self.say.of(fit.reason)

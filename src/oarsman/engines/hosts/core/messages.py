@@ -20,7 +20,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from oarsman.text.sentence import Text, dump, load
+from oarsman.text.sentence import Text, dump, load, marked
 
 LENGTH = struct.Struct("!I")
 _LONGEST = 100_000  # bytes, of somebody who is not trusted: the kernel holds as many
@@ -58,7 +58,8 @@ class Codec(Generic[M]):
 
     def to_json(self, message: M) -> dict[str, Any]:
         name = self.name(message)
-        values = (dump(value) if isinstance(value, Text) else value for value in message)
+        write = marked if self._trusted else dump  # a sentence may become part of another one, and stays one there
+        values = (write(value) if isinstance(value, Text) else value for value in message)
         facts = dict(zip(type(message).__annotations__, values, strict=True))
         return facts if name in facts else {self._tag: name, **facts}
 
