@@ -63,6 +63,14 @@ def test_what_is_wrong_with_a_sweep_is_told_with_its_field_before_it_is_begun(
     assert found["total"] == 0
 
 
+@pytest.mark.parametrize("field", ["retries", "atOnce"])
+def test_true_and_false_are_no_numbers(ask: Asking, field: str) -> None:
+    """The description says so, and a client that sends one means something else."""
+    answer = ask("POST", "/sweeps/preview", json={**SPEC, field: True})
+    assert answer.status_code == 422
+    assert [error["field"] for error in answer.json()["errors"]] == [field]
+
+
 def test_the_name_of_another_sweep_is_told_before_one_is_begun(ask: Asking) -> None:
     made(ask)
     found = ask("POST", "/sweeps/preview", json={**SPEC, "grid": {"slots": [7]}}).json()

@@ -234,7 +234,7 @@ def test_i4_a_failed_launcher_is_tried_again_and_the_last_one_fails_the_job(
         assert [a["outcome"] for a in status["attempts"]] == ["Failed", "Failed"]
         [failed] = [c for c in status["conditions"] if c["type"] == "Failed"]
         assert failed["reason"] == "BackoffLimitExceeded"
-        assert failed["message"].endswith("the launcher exited with code 1")  # no mark says whose words the last ones are
+        assert failed["message"].endswith("the launcher exited with code 1")  # nobody says whose the last words are
         assert status["cause"]["lastLines"] == ["boom again"]
 
         async def told() -> bool:

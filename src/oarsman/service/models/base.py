@@ -25,6 +25,15 @@ def _kept(value: Any, validate: Callable[[Any], str]) -> str:
 Sentence = Annotated[str, WrapValidator(_kept)]
 
 
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "Input should be a valid integer")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_number)]  # of what is sent: true is no 1
+
+
 def few(most: int, *kinds: type) -> BeforeValidator:
     """Of what is sent: at most so many items, each of these kinds. By itself each of a hundred thousand would be a
     mistake of its own, or four, which takes the event loop a minute to tell."""
