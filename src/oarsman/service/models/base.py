@@ -31,7 +31,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_number)]  # of what is sent: true is no 1
+NUMBER = BeforeValidator(_number)  # of what is sent: true is no 1
 
 
 def few(most: int, *kinds: type) -> BeforeValidator:

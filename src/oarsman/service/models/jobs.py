@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from oarsman.engines.contract import UsageSample
 from oarsman.job import state
-from oarsman.service.models.base import Document, Label, Name, Sentence, Value, Whole, derived, few
+from oarsman.service.models.base import NUMBER, Document, Label, Name, Sentence, Value, derived, few
 from oarsman.service.models.place import ProblemView
 
 
@@ -146,7 +146,7 @@ class Create(Value):
 
 
 class Scale(Value):
-    workers: Annotated[Whole, Field(ge=1, le=100_000)]
+    workers: Annotated[int, Field(ge=1, le=100_000), NUMBER]
 
 
 class Clone(Value):
@@ -263,8 +263,8 @@ class SweepSpec(Value):
         Sequence[Annotated[Mapping[str, Parameter], few(_MOST_NAMES, *_PLAIN)]], few(_MOST_VALUES, Mapping)
     ] = ()
     metric: Annotated[str | None, Field(max_length=500)] = None  # a regular expression; its first group is the number
-    retries: Annotated[Whole, Field(ge=0, le=100)] = 0
-    at_once: Annotated[Whole | None, Field(ge=1, le=10_000)] = None  # None: as many as fit
+    retries: Annotated[int, Field(ge=0, le=100), NUMBER] = 0
+    at_once: Annotated[int | None, Field(ge=1, le=10_000), NUMBER] = None  # None: as many as fit
 
 
 class SweepPreview(Value):

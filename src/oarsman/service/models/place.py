@@ -11,7 +11,7 @@ from pydantic import Field
 
 from oarsman.backends.base import DoctorFinding, HostFinding
 from oarsman.job.environment import BuildLog
-from oarsman.service.models.base import Document, Label, Sentence, Value, Whole, derived, few
+from oarsman.service.models.base import NUMBER, Document, Label, Sentence, Value, derived, few
 
 
 class ProblemView(Value):
@@ -328,7 +328,7 @@ class Token(Value):
 
 class NewToken(Value):
     note: Annotated[str, Field(max_length=200)] = ""
-    days: Annotated[Whole | None, Field(ge=1, le=3650)] = None
+    days: Annotated[int | None, Field(ge=1, le=3650), NUMBER] = None
 
 
 class MadeToken(Value):
