@@ -6,7 +6,7 @@ from for_every import for_every_row
 
 from oarsman.engines.hosts.core.log_lines import Recorder
 from oarsman.job.observed import Observed
-from oarsman.status import causes
+from oarsman.status import causes, launcher_causes
 from oarsman.status.stacks import first_frame, shortened
 from tests.builders import a_job, a_launcher, a_rank
 
@@ -78,7 +78,7 @@ def test_the_cause_of_a_crash_names_that_frame() -> None:
     for seen in (Observed(ranks=(alone,)), Observed(launcher_lines=by_launcher)):
         cause = causes.of_failed_launcher(a_job(), seen, a_launcher(code=139))
         assert cause.summary.endswith("was killed by signal 11 (Segmentation fault): in ./solver(step_three+0xe)")
-        assert len(cause.last_lines) <= causes.LINES
+        assert len(cause.last_lines) <= launcher_causes.LINES
 
 
 def test_a_long_stack_keeps_its_beginning() -> None:

@@ -18,11 +18,9 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Exit, Member, Observed, RankReport
 from oarsman.job.state import Cause
 from oarsman.plan import placement
-from oarsman.status import exits, known_errors, mpirun_words, other_mpi, speakers, stacks
-from oarsman.text.sentence import Text, cut, one_line
+from oarsman.status import exits, known_errors, launcher_causes, mpirun_words, other_mpi, speakers
+from oarsman.text.sentence import Text
 
-LINES: Final = 20  # of what was last written, kept with the cause
-_LONGEST: Final = 300
 _LATE: Final = datetime.max.replace(tzinfo=UTC)
 # Hosts' clocks differ a little; within this, a rank that failed by itself comes before one that was terminated.
 _SKEW: Final = timedelta(seconds=2)
@@ -45,7 +43,9 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
     named = mpirun_words.blamed(seen.launcher_lines, launcher.exit)
     aborted = _who_aborted(named, seen)
     if named is not None and named.aborted and aborted is None and not lost:
-        return _named(job, named, seen)  # it was ended before it could report; the others only followed
+        return launcher_causes.of_named(
+            job, named, seen
+        )  # it was ended before it could report; the others only followed
     if not seen.ranks_report:
         return _by_launcher(job, seen, launcher, named, lost)
     rank = aborted or first_failure(
@@ -56,7 +56,7 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
         code=launcher.exit.code if launcher.exit else None,
     )
     if named is not None and named.unfinalized and not lost and (rank is None or _followed(rank)):
-        return _named(job, named, seen)
+        return launcher_causes.of_named(job, named, seen)
     gone = _first_lost(lost, before=rank)
     if gone is not None:
         return _lost(gone, seen)
@@ -66,16 +66,16 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
         told = [r for r in seen.ranks if _tells_an_error(r)]
         if len(told) == 1:
             return _rank(job, replace(told[0], exit=launcher.exit), seen)
-        return _launcher(job, seen, launcher)
+        return launcher_causes.of_launcher(job, seen, launcher)
     killed = rank is not None and (_terminated(rank) or _killed_by_nobody_known(rank))
     if killed and not lost and mpirun_words.misses_host(seen.launcher_lines):
-        return _launcher(job, seen, launcher)
+        return launcher_causes.of_launcher(job, seen, launcher)
     if rank is not None and not _ended_with(launcher, rank):
         return _rank(job, rank, seen)
     if lost:
         return _lost(lost[0], seen)
-    named = named or _unnamed(job, seen, launcher)
-    return _named(job, named, seen) if named else _launcher(job, seen, launcher)
+    named = named or launcher_causes.unnamed(job, seen, launcher)
+    return launcher_causes.of_named(job, named, seen) if named else launcher_causes.of_launcher(job, seen, launcher)
 
 
 def _by_launcher(
@@ -85,8 +85,8 @@ def _by_launcher(
     if lost:
         return _lost(lost[0], seen)
     if named is None or named.rank is None:
-        named = _written_down(job, seen, launcher, named) or named or _unnamed(job, seen, launcher)
-    return _named(job, named, seen) if named else _launcher(job, seen, launcher)
+        named = _written_down(job, seen, launcher, named) or named or launcher_causes.unnamed(job, seen, launcher)
+    return launcher_causes.of_named(job, named, seen) if named else launcher_causes.of_launcher(job, seen, launcher)
 
 
 def _written_down(
@@ -116,7 +116,7 @@ def of_missing_launcher(job: Job, seen: Observed, lost: Sequence[Lost] = ()) -> 
     if rank is not None:
         return _rank(job, rank, seen)
     summary = Text("launcher lost: {host} vanished before it ended", host=job.launcher_host)
-    return Cause(summary=summary, host=job.launcher_host, last_lines=_tail(seen.launcher_lines))
+    return Cause(summary=summary, host=job.launcher_host, last_lines=launcher_causes.tail(seen.launcher_lines))
 
 
 def of_lost_worker(seen: Observed, lost: Sequence[Lost]) -> Cause:
@@ -197,11 +197,11 @@ def _first_lost(lost: Sequence[Lost], before: RankReport | None) -> Lost | None:
 def _lost(gone: Lost, seen: Observed) -> Cause:
     ranks = [r for r in seen.ranks if r.host.split(".", 1)[0] == gone.host]
     return Cause(
-        summary=_line(Text("{host} was lost: {why}", host=gone.host, why=gone.words)),
+        summary=launcher_causes.line(Text("{host} was lost: {why}", host=gone.host, why=gone.words)),
         host=gone.host,
         rank=ranks[0].rank if len(ranks) == 1 else None,
         memory_limit_hit=gone.memory_limit_hit,
-        last_lines=_tail(seen.launcher_lines),
+        last_lines=launcher_causes.tail(seen.launcher_lines),
     )
 
 
@@ -241,10 +241,10 @@ def _scaled_away(job: Job, seen: Observed, ranks: Sequence[RankReport]) -> Cause
     here = [r.rank for r in ranks if placement.short(r.host) == host]
     template = Text("{host} was removed while rank {ranks} ran there: the number of workers was set to {count}")
     return Cause(
-        summary=_line(Text(template, host=host, ranks=", ".join(map(str, here)), count=job.workers)),
+        summary=launcher_causes.line(Text(template, host=host, ranks=", ".join(map(str, here)), count=job.workers)),
         host=host,
         rank=here[0] if len(here) == 1 else None,
-        last_lines=_tail(seen.launcher_lines),
+        last_lines=launcher_causes.tail(seen.launcher_lines),
     )
 
 
@@ -253,9 +253,11 @@ def _rank(job: Job, rank: RankReport, seen: Observed) -> Cause:
     aborted = mpirun_words.abort_code(rank.last_lines, rank.rank)
     # Hydra kills the rank that called MPI_Abort; its own words tell the code.
     ending = exits.tell(rank.exit if aborted is None else Exit(code=aborted))
-    who = Text("rank {rank} on {host}", rank=rank.rank, host=_on_machine(rank.host.split(".", 1)[0], seen))
+    who = Text(
+        "rank {rank} on {host}", rank=rank.rank, host=launcher_causes.on_machine(rank.host.split(".", 1)[0], seen)
+    )
     said = mpirun_words.dying_words(rank.last_lines) if ending.signal == exits.SIGABRT else None
-    said = said or _crashed_at(ending, rank.last_lines)
+    said = said or launcher_causes.crashed_at(ending, rank.last_lines)
     if ending.signal is None:
         error = mpirun_words.mpi_error(seen.launcher_lines, rank.rank)
         said = error or mpirun_words.own_last_word(rank.last_lines)
@@ -263,13 +265,13 @@ def _rank(job: Job, rank: RankReport, seen: Observed) -> Cause:
     words = Text("{who} {did}", who=who, did=ending.words)
     words = Text("{what} ({why})", what=words, why=why) if why else words
     return Cause(
-        summary=_line(Text("{what}: {why}", what=words, why=said) if said else words),
+        summary=launcher_causes.line(Text("{what}: {why}", what=words, why=said) if said else words),
         rank=rank.rank,
         host=rank.host.split(".", 1)[0],
         exit_code=ending.code,
         signal=ending.signal,
         memory_limit_hit=ending.memory_limit_hit,
-        last_lines=_tail(rank.last_lines),
+        last_lines=launcher_causes.tail(rank.last_lines),
         hint=ending.hint if ending.memory_limit_hit else _hint_for(job, rank, seen) or ending.hint,
     )
 
@@ -302,12 +304,7 @@ def _hint_for(job: Job, rank: RankReport, seen: Observed) -> str | None:
         if "Error:" not in line:  # python -m
             template = Text("check the spelling of {module}, or install it with {python} -m pip on {host}")
         return Text(template, module=module, host=host, python=program)
-    return _advice(error, job, seen)
-
-
-def _advice(error: known_errors.KnownError, job: Job, seen: Observed) -> str:
-    one_machine = seen.ranks_report and not job.annotation(names.ANNOTATION_INVENTORY)
-    return (error.on_one_machine if one_machine else "") or error.hint
+    return launcher_causes.advice(error, job, seen)
 
 
 def _hosts_that_ran(rank: RankReport, seen: Observed) -> list[str]:
@@ -329,153 +326,3 @@ def _left_alone(rank: RankReport, seen: Observed) -> str | None:
     well = (r.rank for r in seen.ranks if r.exit == Exit(code=0) and (r.finished_at or _LATE) < by_then)
     template = Text("rank {rank} had ended with code 0 while others still needed it: each has to reach MPI_Finalize")
     return next((Text(template, rank=gone) for gone in well), None)
-
-
-def _on_machine(host: str, seen: Observed) -> str:
-    """With the machine that it is on, where that has another name."""
-    machine = seen.machines.get(host) or seen.status.machines.get(host)
-    return Text("{host} ({machine})", host=host, machine=machine) if machine else host
-
-
-def _unnamed(job: Job, seen: Observed, launcher: Member) -> mpirun_words.NamedProcess | None:
-    """A rank failed and mpirun does not tell which. Its own code is that rank's, unless a shell stands between."""
-    told = launcher.exit is not None and mpirun_words.tells_of_a_rank(seen.launcher_lines)
-    if not told or job.launch is None or job.launch.in_shell:
-        return None
-    assert launcher.exit is not None
-    return mpirun_words.NamedProcess(exit=launcher.exit)
-
-
-def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
-    rank, host = _who_and_where(job, named, seen)
-    if named.unstarted:
-        return _unstarted(named, rank, host, seen)
-    killed = exits.signal_of(named.exit.code, named.exit.signal) == exits.SIGKILL
-    ending = exits.tell(replace(named.exit, memory_limit_hit=killed and host in seen.out_of_memory))
-    who = _who(rank, host, seen)
-    did = Text("called MPI_Abort with code {code}", code=named.exit.code) if named.aborted else ending.words
-    did = Text("ended without calling MPI_Finalize") if named.unfinalized else did
-    words = Text("{who} {did}", who=who, did=did)
-    lines = speakers.of_rank(seen, rank)
-    evidence = speakers.evidence(job, seen, rank, named.exit)
-    known = known_errors.recognise(evidence, code=named.exit.code, aftermath=False)
-    last = _crashed_at(ending, lines)
-    if ending.signal is None:
-        error = mpirun_words.mpi_error(seen.launcher_lines, rank) if rank is not None else None
-        last = error or speakers.last_word_of_rank(job, seen, rank, named.exit)
-    why = known[1] if known else last
-    tells_more = why is not None and "MPI_ABORT" not in why.upper()
-    return Cause(
-        summary=_line(Text("{what}: {why}", what=words, why=why) if tells_more else words),
-        rank=rank,
-        host=host,
-        exit_code=ending.code,
-        signal=ending.signal,
-        memory_limit_hit=ending.memory_limit_hit,
-        last_lines=_tail(lines),
-        hint=_advice(known[0], job, seen) if known and not ending.memory_limit_hit else ending.hint,
-    )
-
-
-def _unstarted(named: mpirun_words.NamedProcess, rank: int | None, host: str | None, seen: Observed) -> Cause:
-    known = known_errors.recognise(seen.launcher_lines, code=126, aftermath=False)
-    return Cause(
-        summary=_line(Text("{what}: {why}", what=_who(rank, host, seen), why=named.unstarted)),
-        rank=rank,
-        host=host,
-        exit_code=named.exit.code,
-        last_lines=_tail(seen.launcher_lines),
-        hint=known[0].hint if known else None,
-    )
-
-
-def _who(rank: int | None, host: str | None, seen: Observed) -> str:
-    if not host:
-        return Text("a rank") if rank is None else Text("rank {rank}", rank=rank)
-    on = _on_machine(host, seen)
-    return Text("a rank on {host}", host=on) if rank is None else Text("rank {rank} on {host}", rank=rank, host=on)
-
-
-def _who_and_where(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> tuple[int | None, str | None]:
-    """What the launcher left out, from where ranks were seen, or else from where they were to run."""
-    planned = placement.expected_of_newest(job, seen)
-    rank, host = named.rank, placement.short(named.host) if named.host else None
-    if rank is None:
-        fitting = [number for number, where in planned.items() if host in (None, where)]
-        rank = fitting[0] if len(fitting) == 1 else None
-    if host is None and rank is not None:
-        seen_on = (r.host.split(".", 1)[0] for r in seen.ranks if r.rank == rank)
-        host = next(seen_on, None) or planned.get(rank)
-    return rank, host
-
-
-def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
-    # An engine that has ranks report starts an mpirun it has looked at; else the image decides which one runs.
-    implementation = None if seen.ranks_report else job.implementation
-    code = launcher.exit.code if launcher.exit is not None else None
-    evidence = speakers.of_launcher(job, seen, launcher.exit)
-    known = known_errors.recognise((*evidence, launcher.message), implementation, code=code)
-    ending = _launchers_ending(seen, launcher.exit) if launcher.exit is not None else None
-    meant = known_errors.misspelt_launcher(known[1]) if known and known[0].name == "command-not-found" else None
-    return Cause(
-        summary=_line(known[0].sentence if known and known[0].sentence else _told(job, seen, launcher, ending, known)),
-        host=launcher.name or job.launcher_host,
-        exit_code=ending.code if ending else None,
-        signal=ending.signal if ending else None,
-        memory_limit_hit=ending.memory_limit_hit if ending else False,
-        last_lines=_tail(seen.launcher_lines),
-        hint=meant or (_advice(known[0], job, seen) if known else (ending.hint if ending else None)),
-    )
-
-
-def _launchers_ending(seen: Observed, ended: Exit) -> exits.Ending:
-    """Where it explains what it could not do, it was not killed, whatever signal its code is the number of."""
-    by_number = not ended.signal and not ended.memory_limit_hit
-    if by_number and mpirun_words.gives_up(seen.launcher_lines):
-        return exits.Ending(code=ended.code, signal=None, words=exits.with_code(ended.code))
-    return exits.tell(ended)
-
-
-def _told(
-    job: Job,
-    seen: Observed,
-    launcher: Member,
-    ending: exits.Ending | None,
-    known: tuple[known_errors.KnownError, str] | None,
-) -> str:
-    """How the launcher ended, with its own words where it has any that say more."""
-    did: str
-    if ending is None:
-        did = Text("failed ({reason})", reason=launcher.reason) if launcher.reason else Text("failed")
-    elif ending.code == 255 and known is None:
-        did = Text("ended with code 255, as it does when a host or the daemon on it is lost")
-    else:
-        did = ending.words
-    said = known[1] if known else speakers.last_word_of_launcher(job, seen, launcher.exit) or launcher.message
-    said = mpirun_words.whole(seen.launcher_lines, said)
-    if not said and not any(line.strip() for line in seen.launcher_lines):
-        said = Text("it wrote nothing")
-    who = Text("the launcher")
-    if ending is not None and ending.signal and _passed_on(launcher):
-        ranks = job.launch is not None
-        who = Text("a rank or the launcher itself") if ranks else Text("the launcher or a program that it started")
-    words = Text("{who} {did}", who=who, did=did)
-    return Text("{what}: {why}", what=words, why=said) if said else words
-
-
-def _passed_on(launcher: Member) -> bool:
-    """Whether the signal may be that of another program: mpirun and shells end with the number of whoever they ran."""
-    return launcher.exit is not None and not launcher.exit.signal and not launcher.exit.memory_limit_hit
-
-
-def _crashed_at(ending: exits.Ending, lines: Sequence[str]) -> str | None:
-    frame = stacks.first_frame(lines) if ending.signal in exits.CRASHES else None
-    return Text("in {frame}", frame=frame) if frame else None
-
-
-def _tail(lines: Sequence[str]) -> tuple[str, ...]:
-    return stacks.shortened(lines, LINES)
-
-
-def _line(text: str) -> str:
-    return cut(one_line(text), _LONGEST)
