@@ -198,6 +198,10 @@ def size_of(job: Job) -> list[tuple[str, str]]:
 
 
 def kept_workers(count: int, name: str) -> str:
+    if count == 1:
+        return t(
+            "one worker pod still runs, as its cleanPodPolicy None says; `oarsman delete {name}` removes it", name=name
+        )
     return t(
         "{count} worker pods still run, as its cleanPodPolicy None says; `oarsman delete {name}` removes them",
         count=count,

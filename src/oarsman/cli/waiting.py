@@ -120,7 +120,7 @@ class Reasons:
 
     def news(self, shown: ShownJob) -> list[str]:
         news = *self._restarting(shown), *self._attempts(shown), *self._warning(shown), *self._waiting(shown)
-        return [f"{short(shown.summary.key)}: {text}" for text in news]
+        return [t("{what}: {why}", what=short(shown.summary.key), why=text) for text in news]
 
     def _restarting(self, shown: ShownJob) -> Iterator[str]:
         found = shown.status.condition(names.RESTARTING)
