@@ -201,6 +201,19 @@ def test_what_helm_brought_is_helms_unless_it_is_taken_over(backend: KubeBackend
     assert {step.what for step in applied(backend)} == {"unchanged"}
 
 
+def test_a_namespace_that_a_release_left_behind_is_nobodys(backend: KubeBackend) -> None:
+    applied(backend)
+    left = {
+        "metadata": {
+            "labels": {"app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {"meta.helm.sh/release-name": "mpi", "meta.helm.sh/release-namespace": "default"},
+        }
+    }
+    backend.ask(lambda kube: kube.patch(resources.NAMESPACES, "oarsman-under-test", left))
+    assert {step.object: step.what for step in applied(backend)}["namespace oarsman-under-test"] == "configured"
+    assert {step.what for step in applied(backend)} == {"unchanged"}
+
+
 def test_a_server_that_is_not_there_is_the_only_finding(backend: KubeBackend, tmp_path: Path) -> None:
     from dataclasses import replace
 

@@ -17,7 +17,7 @@ import pytest
 from oarsman import names
 from oarsman.backends.base import LogQuery
 from oarsman.backends.local.follow import SupervisorLink
-from oarsman.errors import ConflictError, ManifestError, NotFoundError
+from oarsman.errors import ConflictError, ManifestError, NotFoundError, UserError
 from oarsman.store.jobs import JobStore
 
 from .machine import PATIENCE, WAITS, Machine, mpijob, python
@@ -118,7 +118,7 @@ def test_a_bad_change_changes_nothing(machine: Machine) -> None:
     machine.until_ranks(key, 2)
     with pytest.raises(ManifestError):
         machine.jobs.scale(key, 0)
-    with pytest.raises(ManifestError, match="2 processes"):
+    with pytest.raises(UserError, match="2 processes"):
         machine.jobs.scale(key, 1)
     assert machine.jobs.get(key).job.workers == 2
     with pytest.raises(NotFoundError):

@@ -18,7 +18,7 @@ from oarsman.manifest import job_from_document
     ("chosen", "launcher", "worker"),
     [
         (None, "/run/x/bin:/envs/t/bin:/usr/bin:/opt/mpi/bin", "/envs/t/bin:/usr/bin:/opt/mpi/bin"),
-        ("openmpi", "/run/x/bin:/envs/t/bin:/opt/mpi/bin:/usr/bin", "/envs/t/bin:/opt/mpi/bin:/usr/bin"),
+        ("openmpi", "/run/x/bin:/envs/t/bin:/usr/bin:/opt/mpi/bin", "/envs/t/bin:/usr/bin:/opt/mpi/bin"),
     ],
 )
 def test_the_programs_of_an_environment_come_first_whichever_mpi_is_chosen(

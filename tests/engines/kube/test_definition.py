@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from cluster.cluster import Cluster
+from cluster.kubectl import until
 
 from oarsman.manifest.template import REQUIRED, SHAPES, One
 
@@ -116,9 +117,14 @@ def test_jobs_can_be_chosen_by_their_state_where_the_server_can(served: Cluster,
 def test_kubectl_explains_pod_templates(served: Cluster) -> None:
     if served.version < (1, 27):  # older clients get no fields below one that keeps what it does not know
         return
-    for version in ("v1", "v2beta1"):
-        resources = "mpijobs.spec.mpiReplicaSpecs.Worker.template.spec.containers.resources"
-        assert "limits" in served.kubectl("explain", f"--api-version=kubeflow.org/{version}", resources).stdout
+    resources = "mpijobs.spec.mpiReplicaSpecs.Worker.template.spec.containers.resources"
+
+    def explained(version: str) -> bool:
+        """The server describes a definition some time after it serves it."""
+        words = ("explain", f"--api-version=kubeflow.org/{version}", resources)
+        return "limits" in served.kubectl(*words, check=False).stdout
+
+    until(lambda: explained("v1") and explained("v2beta1"), "its fields are explained")
 
 
 # -- the table of fields beside the server's own -------------------------------------------------------------------

@@ -193,9 +193,10 @@ async def _established(kube: Kube, name: str) -> None:
 
 # -- what belongs to Helm ----------------------------------------------------------------------------
 async def _refuse_helms(kube: Kube, wanted: Sequence[Document], instead: str) -> None:
-    """Two who bring the same objects undo each other's work. The definition is nobody's: Helm never changes it."""
+    """Two who bring the same objects undo each other's work. The definition is nobody's: Helm never changes it. The
+    namespace stays when a release goes, with its name on it."""
     for document in wanted:
-        if document["kind"] == "CustomResourceDefinition":
+        if document["kind"] in ("CustomResourceDefinition", "Namespace"):
             continue
         found = await _found(kube, *_address(document))
         release = _release(found) if found is not None else None
