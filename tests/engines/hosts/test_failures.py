@@ -113,7 +113,8 @@ def test_an_exception_that_the_other_ranks_wait_for_is_told_while_the_job_runs(m
     assert str(_says_exception(stuck)).startswith(told)
     assert f"Warning  RankRaisedException  {told}" in machine.ok("events", "stuck")
     machine.ok("stop", "stuck")
-    assert cause_of(machine.until_finished(key)).summary == "stopped by the user"
+    before = "before that rank 1 on stuck-worker-1 had raised ValueError: shapes do not match"
+    assert cause_of(machine.until_finished(key)).summary == f"stopped by the user; {before}"
 
 
 def _says_exception(status: Status) -> str | None:
