@@ -73,7 +73,7 @@ ANNOTATION_STOP: Final = "oarsman.dev/stop-requested"
 # The user who submitted it.
 ANNOTATION_SUBMITTED_BY: Final = "oarsman.dev/submitted-by"
 # Of an event: what its message was made of, for those who say it in another language.
-ANNOTATION_TEXT: Final = "oarsman.dev/text"
+EVENT_TEXT: Final = "oarsman.dev/text"
 # On the launcher and its pods: the attempt they belong to, counted from 1.
 ANNOTATION_ATTEMPT: Final = "oarsman.dev/attempt"
 # Which run of a job of that name it is, counted from 1; none: the first.

@@ -225,7 +225,7 @@ def test_mistakes_are_explained() -> None:
     assert "--threadiness takes a whole number, 1 or more" in refused("--threadiness=0")
     assert "--health-port takes a whole number" in refused("--health-port=http")
     assert "--log-format takes one of: text, json" in refused("--log-format=xml")
-    assert "extra argument" in refused("start")
+    assert "unexpected argument: start" in refused("start")
 
 
 def test_a_missing_library_is_named_with_the_way_to_get_it(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ class Verb(click.Command):
         rest = super().parse_args(ctx, args)
         ctx.allow_extra_args = takes_more
         if rest and not takes_more and not ctx.resilient_parsing:
-            ctx.fail(t("nothing takes: {words}", words=" ".join(map(str, rest))))
+            ctx.fail(t("unexpected argument: {words}", words=" ".join(map(str, rest))))
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -150,7 +150,7 @@ def test_an_event_can_be_read_in_chinese(recorder: EventRecorder, server: Memory
     assert Translator("zh").of(records.event(written).message) == "MPIJob ns/pi 已创建。"
     forged = {**written, "message": "something else"}
     assert records.event(forged).message == "something else"
-    broken = {**written, "metadata": {"annotations": {names.ANNOTATION_TEXT: "{"}}}
+    broken = {**written, "metadata": {"annotations": {names.EVENT_TEXT: "{"}}}
     assert records.event(broken).message == "MPIJob ns/pi is created."
 
 

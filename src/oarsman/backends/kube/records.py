@@ -129,7 +129,7 @@ def event(item: Mapping[str, Any]) -> EventRecord:
 def _message(item: Mapping[str, Any]) -> str:
     """As it was made, if the operator says so; anybody may write events."""
     told = item.get("message") or ""
-    written = ((item.get("metadata") or {}).get("annotations") or {}).get(names.ANNOTATION_TEXT)
+    written = ((item.get("metadata") or {}).get("annotations") or {}).get(names.EVENT_TEXT)
     try:
         made = load(json.loads(written)) if written else told
     except ValueError:

@@ -129,7 +129,7 @@ def _made_of(message: str) -> dict[str, Any]:
     """For those who read it in another language."""
     if not isinstance(message, Text) or not message.arguments:
         return {}
-    return {"annotations": {names.ANNOTATION_TEXT: json.dumps(dump(message), separators=(",", ":"))}}
+    return {"annotations": {names.EVENT_TEXT: json.dumps(dump(message), separators=(",", ":"))}}
 
 
 def _place(involved: ObjectRef) -> str:
