@@ -17,6 +17,8 @@ from .site import Site
 
 # Where a hint names somebody: {host} is that of the cause, {python} what the ranks were started with.
 HINTS = {known.name: str(known.hint) for known in known_errors.KNOWN} | {
+    **{f"{known.name}-here": str(known.on_one_machine) for known in known_errors.KNOWN if known.on_one_machine},
+    "misspelt-launcher": "did you mean 'mpirun'?",
     "python-module": "install arranged_nowhere in the Python that ran on {host}, with {python} -m pip",
     "missing-there": "{host} lacks the program, {others} started it: install it there as well, at the same path",
 }

@@ -117,13 +117,15 @@ def missing_module(draw: Draw, place: str, mpi: str) -> Case:
 def missing_program(draw: Draw, place: str, mpi: str) -> Case:
     shape = draw.shape(place, mpi)
     program = draw.choice(("pyhton3", "./arranged-nowhere", "/opt/arranged/nowhere"))
-    blame = Blame(ranks=tuple(range(shape.ranks)), code=127, hint="command-not-found", says=program)
+    hint = "command-not-found-here" if place == names.LOCAL else "command-not-found"
+    hint = "relative-path" if program.startswith("./") else hint
+    blame = Blame(ranks=tuple(range(shape.ranks)), code=127, hint=hint, says=program)
     return replace(shape, command=(program, "train.py"), expected=fails(blame))
 
 
 def missing_launcher(draw: Draw, place: str, mpi: str) -> Case:
     shape = replace(draw.shape(place, mpi), in_foreground=False)
-    blame = Blame(host="launcher", code=127, hint="command-not-found", says="mpriun")
+    blame = Blame(host="launcher", code=127, hint="misspelt-launcher", says="mpriun")
     return replace(shape, script=f"mpriun -n {shape.ranks} true", expected=fails(blame))
 
 
