@@ -7,10 +7,8 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from oarsman.engines.hosts.core.job_spec import write_spec
@@ -50,49 +48,17 @@ def test_what_a_supervisor_that_was_killed_still_sweeps_is_waited_for(tmp_path: 
 
 def test_a_machine_on_which_a_host_was_lost_is_cleared_when_the_job_is_deleted(tmp_path: Path) -> None:
     """Whoever looks after a host there may have been killed together with the one that looks after both."""
-    told = tmp_path / "told"
-    ways = {
-        machine: ["sh", "-c", f"{{ echo {machine}; cat; echo; echo end; }} >>{shlex.quote(str(told))}"]
-        for machine in NODES
-    }
+    seen, told = Seen(), tmp_path / "told"
+    for machine, reason in (("node1", "killed"), ("node2", "")):
+        host = f"pi-{machine}"
+        for fact in (HostMade(host, 0, False, 2, "once", "", [], machine), HostUp(host), HostDown(host, reason, False)):
+            seen.learn(Noted(0.0, fact))
+    ways = {machine: ["sh", "-c", f"{{ echo {machine}; cat; }} >>{shlex.quote(str(told))}"] for machine in NODES}
     write_spec(tmp_path, a_spec(cleanup=ways))
-    SshTransport(None).forget("uid-a", lost_on("node1"), tmp_path)  # type: ignore[arg-type]
-    until(lambda: told.exists() and told.read_text().endswith("end\n"))
+    SshTransport(None).forget("uid-a", seen, tmp_path)  # type: ignore[arg-type]
     assert told.read_text().split()[0] == "node1"
     assert "OARSMAN_JOB=uid-a" in told.read_text()
     assert "node2" not in told.read_text()
-
-
-def test_nobody_waits_for_a_machine_on_which_a_host_was_lost_when_the_job_is_deleted(tmp_path: Path) -> None:
-    told, answer, copies = tmp_path / "told", tmp_path / "answer", tmp_path / "copies"
-    os.mkfifo(answer)
-    off, well = (shlex.quote(str(file)) for file in (told, copies))
-    silent = f"echo $$ >{off}.new; mv {off}.new {off}; exec cat {shlex.quote(str(answer))}"
-    ways = {"node1": ["sh", "-c", silent], "node2": ["sh", "-c", f"cat >{well}"]}
-    write_spec(tmp_path, a_spec(cleanup=ways, copies={"node1": "/home/a", "node2": "/home/a"}))
-    SshTransport(None).forget("uid-a", lost_on("node1"), tmp_path)  # type: ignore[arg-type]
-    assert copies.read_text(), "the copy on a machine that is well is removed by now"
-    until(told.exists)
-    asked = psutil.Process(int(told.read_text()))  # NoSuchProcess: it was waited for, and ended after its time
-    answer.write_text("")
-    until(lambda: not asked.is_running())
-
-
-def lost_on(lost: str) -> Seen:
-    """A job with a host on each of two machines; the one there was killed."""
-    seen = Seen()
-    for machine in ("node1", "node2"):
-        host, reason = f"pi-{machine}", "killed" if machine == lost else ""
-        for fact in (HostMade(host, 0, False, 2, "once", "", [], machine), HostUp(host), HostDown(host, reason, False)):
-            seen.learn(Noted(0.0, fact))
-    return seen
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("shell", ["sh", "busybox sh"])

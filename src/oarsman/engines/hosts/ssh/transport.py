@@ -8,7 +8,6 @@ import fcntl
 import os
 import shlex
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -207,24 +206,16 @@ class SshTransport:
 
     def forget(self, uid: str, seen: Seen, folder: Path) -> None:
         """Copies on machines that cannot be reached stay; `hosts clean` removes them. Where a host was lost, whoever
-        would have cleared up after it may have been killed as well; or the machine is off, so nobody waits for that."""
+        would have cleared up after it may have been killed as well."""
         self._left_out.pop(uid, None)
         if (spec := find_spec(folder)) is None:
             return
         lost = seen.lost_machines & spec.cleanup.keys()
-        there = [machine for machine in spec.copies if machine not in lost]
-        for machine in lost:
-            threading.Thread(target=_clear_away, args=(uid, spec, machine), kwargs={"lost": True}, daemon=True).start()
-        with ThreadPoolExecutor(len(there) or 1) as pool:
-            for machine in there:
-                pool.submit(_clear_away, uid, spec, machine)
-
-
-def _clear_away(uid: str, spec: JobSpec, machine: str, *, lost: bool = False) -> None:
-    if lost and not _sweep(spec.cleanup[machine], _cleanup(uid)):
-        return
-    if machine in spec.copies:
-        _sweep(spec.cleanup[machine], copy.script(spec.copies[machine], uid, _SWEEP_SECONDS, drop=True))
+        with ThreadPoolExecutor(len(spec.copies) + len(lost) or 1) as pool:
+            for machine in lost:
+                pool.submit(_sweep, spec.cleanup[machine], _cleanup(uid))
+            for machine, target in spec.copies.items():
+                pool.submit(_sweep, spec.cleanup[machine], copy.script(target, uid, _SWEEP_SECONDS, drop=True))
 
 
 def _cleanup(uid: str) -> bytes:
