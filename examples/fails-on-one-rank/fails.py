@@ -1,7 +1,7 @@
 """Rank 1 cannot find its part of the data and leaves with code 3; the others wait for it in a barrier.
 
-Started with `python3 -m mpi4py`, which ends the whole job when one rank leaves early. With plain python3 the
-rank would wait for its peers while they wait for it, and the job would hang.
+Under plain mpirun the rank would wait for its peers in MPI's shutdown while they wait for it, and the job would hang.
+`python3 -m mpi4py` ends the whole job there; under Oarsman plain python3 does, too.
 """
 
 import sys

@@ -86,6 +86,19 @@ def test_a_silent_rank_that_fails_is_named_with_its_host_and_code(place: Place, 
     assert f"oarsman: rank 2 on {job.worker(1)} ended with code 3 at " in job.log()
 
 
+@every_kind
+@together
+def test_a_python_that_ends_with_an_error_does_not_wait_for_the_others(place: Place, mpi: str, version: str) -> None:
+    program = "from mpi4py import MPI; import sys; c = MPI.COMM_WORLD\nif c.rank == 1: sys.exit(17)\nc.barrier()\n"
+    job = place.submit(
+        mpijob("exits", place.image(mpi), line("python3", "-c", program), slots=2, policy=ONCE, **of(mpi, version))
+    )
+    cause = job.wait_for("Failed")["cause"]
+    assert cause["exitCode"] == 17, cause
+    if mpi in ("openmpi4", "openmpi5"):
+        assert (cause["rank"], cause["host"]) == (1, job.worker(0))
+
+
 @pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5"])
 @together
 def test_an_mpirun_in_a_script_is_seen_too(place: Place, mpi: str) -> None:

@@ -68,6 +68,10 @@ MPI4PY = str(MPIS / "mpich/bin/python3")
 WAITS = "from mpi4py import MPI; world = MPI.COMM_WORLD\nif world.rank != 1: world.Barrier()\n"
 
 
+def plain(program: str) -> list[str]:
+    return ["python3", "-c", f"{WAITS}if world.rank == 1: {program}"]
+
+
 class Row(NamedTuple):
     name: str
     mpi: str
@@ -87,6 +91,14 @@ ROWS = [
     Row("segfault-5", "openmpi5", ["./openmpi5", "segfault"], of_rank(1, "signal 11 (Segmentation fault)")),
     Row("segfault-4", "openmpi4", ["./openmpi4", "segfault"], of_rank(1, "signal 11 (Segmentation fault)")),
     Row("traceback", "openmpi5", python(WAITS + "raise ValueError('odd')"), of_rank(1, "code 1: ", "ValueError: odd")),
+    # Plain Python, whose end waits for the others
+    Row("plain-5", "openmpi5", plain("raise ValueError('odd')"), of_rank(1, "code 1: ", "ValueError: odd")),
+    Row("plain-4", "openmpi4", plain("raise ValueError('odd')"), of_rank(1, "code 1: ", "ValueError: odd")),
+    Row("plain-m", "mpich", plain("raise ValueError('odd')"), of_rank(1, "code 1: ", "ValueError: odd")),
+    Row("exit-5", "openmpi5", plain("import sys; sys.exit(17)"), of_rank(1, "exited with code 17")),
+    Row("exit-4", "openmpi4", plain("import sys; sys.exit(17)"), of_rank(1, "exited with code 17")),
+    Row("exit-m", "mpich", plain("import sys; sys.exit(17)"), of_rank(1, "exited with code 17")),
+    Row("exit-i", "intel", plain("import sys; sys.exit('no data')"), of_rank(1, "exited with code 1: no data")),
     Row("mpi-abort", "openmpi5", python(WAITS + "world.Abort(9)"), of_rank(1, "exited with code 9")),
     # What only the engine knows
     Row(

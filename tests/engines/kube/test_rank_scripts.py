@@ -53,6 +53,17 @@ def test_a_rank_has_the_variables_by_which_others_than_mpi_know_it(sandbox: Sand
     assert sandbox.read("run/oarsman/ranks/w") == "w begin 3 8\n"
 
 
+def test_every_python_of_a_rank_reads_ours_first_unless_others_may_go_on_or_there_is_none(sandbox: Sandbox) -> None:
+    def path(nodes: str = "+0", **given: str) -> str:
+        return rank(sandbox, "sh", "-c", "echo ${PYTHONPATH-none}", nodes=nodes, **OPEN_MPI, **given).stdout.strip()
+
+    assert path() == "none"
+    sandbox.file("etc/mpi/sitecustomize.py", "")
+    assert path() == "/etc/mpi"
+    assert path(PYTHONPATH="/mine") == "/etc/mpi:/mine"
+    assert path("~+0") == "none"
+
+
 def test_what_the_user_says_of_the_master_counts(sandbox: Sandbox) -> None:
     done = rank(sandbox, "sh", "-c", "echo $MASTER_ADDR $MASTER_PORT", **OPEN_MPI, MASTER_ADDR="mine", MASTER_PORT="1")
     assert done.stdout == "mine 1\n"
@@ -217,6 +228,8 @@ def test_a_line_that_is_not_understood_is_started_as_it_is(sandbox: Sandbox, lin
         ("--host localhost prog", LAUNCHER, "=localhost"),
         ("-hostfile /run/mine prog", "pi-worker-9", "-"),
         ("-rankfile /run/mine prog", "-", "-"),
+        ("--enable-recovery prog", HOSTS[0], "~+0"),
+        ("--with-ft ulfm -H pi-worker-1 prog", "pi-worker-1", "~=pi-worker-1"),
     ],
 )
 def test_where_rank_0_is_and_how_hosts_are_counted_follows_from_the_line(

@@ -21,7 +21,8 @@ from .test_engine import World, story
 from .test_preparation import CUSTOM, main_of, spec_of, variables
 
 OPTIONS = KubeOptions()
-SHIM = PodPreparation(shim=True)
+SHIM = PodPreparation(shim=True, ends_ranks=True)
+EARLIER = PodPreparation(shim=True)  # as operators recorded it that knew nothing of Python
 OF_RANKS = {"mpirun.sh", "rank.sh", "ranks.sh"}
 
 
@@ -66,10 +67,11 @@ def test_a_launcher_knows_who_judges_where_ranks_ran(given: dict[str, Any], said
 
 
 def test_what_was_decided_is_read_from_the_config_map() -> None:
-    for made in (SHIM, PodPreparation(), PodPreparation(commands="x")):
+    for made in (SHIM, EARLIER, PodPreparation(), PodPreparation(commands="x")):
         data = config_maps(a_kube_job(), (), OPTIONS, made)[-1]["data"]
         assert recorded(data) == made
         assert set(data) >= OF_RANKS if made.shim else not set(data) & OF_RANKS
+        assert ("sitecustomize.py" in data) is ("sitecustomize.py" in made.files) is made.ends_ranks
 
 
 def test_the_shim_of_mpirun_knows_every_option_that_the_plan_knows() -> None:

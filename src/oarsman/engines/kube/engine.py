@@ -309,7 +309,7 @@ class KubeEngine:
         preparation = self._preparation(job)
         if known is None:
             preparation = replace(self._caches.preparation(job), many_hosts=config_map.has_many_hosts(job))
-            preparation = replace(preparation, shim=wants_shim(job))
+            preparation = replace(preparation, shim=wants_shim(job), ends_ranks=wants_shim(job))
         changed = None
         for wanted in config_map.config_maps(job, hosts, self._options, preparation):
             changed = await self._bring(job, wanted) or changed

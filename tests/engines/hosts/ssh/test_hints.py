@@ -51,6 +51,13 @@ def test_a_missing_module_is_named_with_the_host_whose_python_lacks_it(mpi: str,
 
 
 @pytest.mark.parametrize("mpi", ["debian", "openmpi5", "mpich"])
+def test_a_python_that_ends_with_an_error_does_not_wait_for_the_others(mpi: str, machine: SshMachine) -> None:
+    program = "from mpi4py import MPI; import sys; c = MPI.COMM_WORLD\nif c.rank == 1: sys.exit(17)\nc.barrier()\n"
+    cause = ended(machine, "exits", ["python3", "-c", program], mpi)
+    is_told(cause, ("rank 1 on exits-worker-0 (node1) exited with code 17",), None)
+
+
+@pytest.mark.parametrize("mpi", ["debian", "openmpi5", "mpich"])
 def test_an_exception_that_the_other_ranks_wait_for_is_told_while_the_job_runs(mpi: str, machine: SshMachine) -> None:
     lines = "'Traceback (most recent call last):\\n  File\\nValueError: no\\n'"
     program = f"if [ $RANK = 1 ]; then printf {lines} >&2; fi; sleep 300"

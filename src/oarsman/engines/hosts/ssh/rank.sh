@@ -21,6 +21,10 @@ done
 . "$run/own" # a launcher may send its own variables along; what belongs to this host is put right again
 export LOCAL_WORLD_SIZE="${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"
 export MASTER_ADDR="${MASTER_ADDR:-$master}" MASTER_PORT="${MASTER_PORT:-$port}"
+case $label in # what every Python of a rank reads first, unless the others may go on when this rank fails
+*:1) ;;
+*) export PYTHONPATH="${0%/*}${PYTHONPATH:+:$PYTHONPATH}" ;;
+esac
 say() { [ ! -p "$OARSMAN_RUN/up" ] || echo "$*" >"$OARSMAN_RUN/up"; }
 look() { # which MPI library the program has loaded: the first rank tells, twice if need be, for some take long to load
     trap 'kill "$nap"; exit' TERM

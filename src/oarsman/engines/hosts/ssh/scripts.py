@@ -18,6 +18,7 @@ from oarsman.job import launch
 RECEIVER = """exec /bin/sh -c 'IFS= read -r s; eval "$(printf %b "$s")"'"""
 
 _HERE = Path(__file__).parent
+_PYTHON = _HERE.parents[1] / "python" / "sitecustomize.py"  # what every Python of a rank reads first
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -81,6 +82,7 @@ def writing(files: Mapping[str, str], *, seats: str) -> str:
     ]
     if seats:
         lines.append(f'printf %b {shlex.quote(packed(seats + script("rank")))} >"$BASE/rank.sh" &&')
+        lines.append(f'printf %b {shlex.quote(packed(_PYTHON.read_text()))} >"$BASE/sitecustomize.py" &&')
         agent = '#!/bin/sh\nexec /bin/sh "$OARSMAN_RUN/agent" "$@"\n'  # daemons insist on it, and use it nowhere
         lines.append(f'printf %b {shlex.quote(packed(agent))} >"$BASE/ssh" && chmod 700 "$BASE/ssh" &&')
         lines.append('rm -f "$BASE/run" && ln -s "$RUN" "$BASE/run" &&')

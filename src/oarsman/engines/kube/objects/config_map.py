@@ -60,6 +60,8 @@ def config_maps(
         data["ssh_config"] = ssh.client_config(job)
     if preparation.shim:
         data |= {each: script(each) for each in _OF_RANKS}
+    if preparation.ends_ranks:
+        data[preparing.PYTHON] = (resources.files("oarsman.engines") / "python" / preparing.PYTHON).read_text()
     if preparation:
         data |= {preparing.SCRIPT: script(preparing.SCRIPT), **preparation.data}
     apart = [owned(job, CONFIG_MAPS, name_of_hosts(job), data=of_the_moment)] if many else []

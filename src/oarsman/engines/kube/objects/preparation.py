@@ -21,6 +21,7 @@ SCRIPT: Final = "prepare.sh"
 COMMANDS: Final = "install.sh"
 ENVIRONMENT: Final = "environment"  # in the ConfigMap: the digest
 RANK: Final = "rank.sh"
+PYTHON: Final = "sitecustomize.py"  # what every Python of a rank reads first
 # How the script begins what it says when it cannot go on.
 FAILURES: Final = ("oarsman: the install commands failed", "oarsman: the environment is not ")
 _LONGEST_INSTALL: Final = 1800  # seconds; until then nobody can log in, and that is as it should be
@@ -35,6 +36,9 @@ class PodPreparation:
     commands: str = ""
     many_hosts: bool = False  # their list of the moment has a ConfigMap of its own
     shim: bool = False  # ranks are started through one
+    ends_ranks: bool = (
+        False  # of which a Python that failed does not wait for the others; earlier operators knew no way
+    )
 
     def __bool__(self) -> bool:
         return bool(self.environment or self.commands)
@@ -50,6 +54,7 @@ class PodPreparation:
             **({SCRIPT: 0o555} if self else {}),
             **({COMMANDS: 0o444} if self.commands else {}),
             **({RANK: 0o555} if self.shim else {}),
+            **({PYTHON: 0o444} if self.ends_ranks else {}),
         }
 
     @property
@@ -71,7 +76,8 @@ NOTHING: Final = PodPreparation()
 def recorded(data: Mapping[str, str]) -> PodPreparation:
     many = bool(data) and names.DISCOVER_HOSTS not in data
     environment, commands = data.get(ENVIRONMENT, ""), data.get(COMMANDS, "")
-    return PodPreparation(environment=environment, commands=commands, many_hosts=many, shim=RANK in data)
+    shim = {"shim": RANK in data, "ends_ranks": PYTHON in data}
+    return PodPreparation(environment=environment, commands=commands, many_hosts=many, **shim)
 
 
 def wants_shim(job: Job) -> bool:

@@ -14,12 +14,13 @@ case $path in # what is started from here finds the launcher itself
     ;;
 esac
 
-hosts='' file='' elsewhere='' plain=''
+hosts='' file='' elsewhere='' plain='' survives=''
 take() { # take OPTION VALUE
     case $1 in
     host | hosts | H) hosts=$hosts,$2 ;;
     hostfile | machinefile | machine | default-hostfile | f) [ "$2" = "$etc/hostfile" ] || file=$2 ;;
     rankfile | rf | rankmap | add-host | add-hostfile | order-nodes | hosts-group | nolocal | dvm | dvm-uri) elsewhere=yes ;;
+    with-ft | enable-recovery | continuous | disable-auto-cleanup) survives='~' ;;
     # the program is not in these words, or is looked for or started in a way of its own
     path | app | configfile | preload-binary | s | index-argv-by-rank | xterm | tv | gdb | debugger | debug | gtool | gtoolfile) plain=yes ;;
     esac
@@ -78,7 +79,7 @@ echo "$world ${hosts:+named}${file:+named}${elsewhere:+named}" >>"$run/worlds"
 count=$# place=0
 for word in "$@"; do
     place=$((place + 1))
-    case $starts in *" $place "*) set -- "$@" "$etc/rank.sh" "$world" "${first:--}" "$((20000 + $$ % 10000))" "$nodes" ;; esac
+    case $starts in *" $place "*) set -- "$@" "$etc/rank.sh" "$world" "${first:--}" "$((20000 + $$ % 10000))" "$survives$nodes" ;; esac
     set -- "$@" "$word"
 done
 shift "$count"

@@ -2,7 +2,8 @@
 # rank.sh WORLD MASTER PORT NODES PROGRAM...: starts one rank of an mpirun, with the variables by which programs that know
 # nothing of MPI find each other, and writes down that it began and how it ended, for launch.sh to ask for.
 # mpirun and the MPI library see an ordinary process: same signals, same exit.
-# NODES tells how hosts are counted: +1, as workers are, from 1; =A:2,B in the order of these names; -, not known.
+# NODES tells how hosts are counted: +1, as workers are, from 1; =A:2,B in the order of these names; -, not known. With ~
+# before that the other ranks may go on when this one fails.
 world=$1 master=$2 port=$3 nodes=$4
 shift 4
 rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-}}}
@@ -10,6 +11,10 @@ rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-}}}
 export RANK="$rank" WORLD_SIZE="${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE:-1}}"
 export LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-0}}"
 export LOCAL_WORLD_SIZE="${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"
+case $nodes in # what every Python of a rank reads first
+'~'*) nodes=${nodes#?} ;;
+*) [ ! -e /etc/mpi/sitecustomize.py ] || export PYTHONPATH="/etc/mpi${PYTHONPATH:+:$PYTHONPATH}" ;;
+esac
 
 here=''
 read -r here </proc/sys/kernel/hostname

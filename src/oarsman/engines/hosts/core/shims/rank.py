@@ -51,6 +51,7 @@ _READ_SIZE = 1 << 16
 _LONGEST_EXCEPTION = 300
 _LOGS = "OARSMAN_LOGS"  # the folder of its logs; unset in a job that is confined, which does not see it
 _LOG_TROUBLE = 74  # the usual number for a failure of input or output
+_PYTHON = __file__[: __file__.rindex("/hosts/")] + "/python"  # what every Python of a rank reads first
 
 
 class Who:
@@ -256,7 +257,7 @@ def who_am_i() -> Who:
     return Who(rank, size, rank % slots, min(slots, size), hosts[rank // slots % len(hosts)])
 
 
-def environment_of(who: Who, master: str, port: str) -> dict[str, str]:
+def environment_of(who: Who, master: str, port: str, survives: bool) -> dict[str, str]:
     environment = dict(os.environ)
     # Hydra sends the launcher's variables along; what belongs to this host is put right again.
     try:
@@ -270,6 +271,9 @@ def environment_of(who: Who, master: str, port: str) -> dict[str, str]:
     numbered = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
     numbers = (who.rank, who.size, who.local_rank, who.local_size)
     environment.update(zip(numbered, map(str, numbers), strict=True))
+    if not survives:
+        theirs = environment.get("PYTHONPATH", "")
+        environment["PYTHONPATH"] = f"{_PYTHON}{os.pathsep}{theirs}" if theirs else _PYTHON
     return {"MASTER_ADDR": master, "MASTER_PORT": port, **environment}
 
 
@@ -412,7 +416,7 @@ def main() -> None:
     given = _input(agent, world, who.rank, through)
     recording.program = os.fork()
     if recording.program == 0:
-        _become(sys.argv[2:], environment_of(who, master, port), given, out, err)
+        _become(sys.argv[2:], environment_of(who, master, port, survives == "1"), given, out, err)
     os.close(given)
     recording.status, tell = os.pipe()
     recorder = os.fork()
