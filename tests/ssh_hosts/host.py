@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -190,10 +191,17 @@ class Host:
 
     def commands(self, user: str = USER) -> list[str]:
         """What runs there on behalf of a user, apart from the sshd that holds the session."""
+        return list(self._commands(user).values())
+
+    def state_of_commands(self, user: str = USER) -> str:
+        """The same, with what each waits for: for whoever did not expect it there."""
+        return "\n".join(f"{_state(folder)} {words}" for folder, words in self._commands(user).items())
+
+    def _commands(self, user: str) -> dict[Path, str]:
         uid = UID if user == USER else 0
         folders = [folder for folder in self.path("/proc").iterdir() if folder.name.isdigit()]
-        found = [_command(folder) for folder in folders if _owner(folder) == uid]
-        return [words for words in found if words and not words.startswith(("sshd:", "[sshd]"))]
+        found = {folder: _command(folder) for folder in folders if _owner(folder) == uid}
+        return {folder: words for folder, words in found.items() if words and not words.startswith(("sshd:", "[sshd]"))}
 
     # -- how it was at first -------------------------------------------------------------------------------
     def clean(self) -> None:
@@ -274,6 +282,18 @@ def _command(process: Path) -> str:
         return " ".join(words).strip() or f"[{(process / 'comm').read_text().strip()}]"
     except (FileNotFoundError, ProcessLookupError):
         return ""
+
+
+def _state(process: Path) -> str:
+    """Its number, its parent's, what it does in the kernel, which signals it ignores and which files it has open."""
+    try:
+        stat = (process / "stat").read_text().rpartition(")")[2].split()
+        ignored = re.findall(r"Sig(?:Ign|Cgt|Pnd):\t(\w+)", (process / "status").read_text())
+        doing = (process / "wchan").read_text()
+        files = {fd.name: os.readlink(fd) for fd in (process / "fd").iterdir()}
+    except OSError as error:
+        return f"{process.name} {error.strerror}"
+    return f"{process.name} of {stat[1]} {stat[0]} {doing} {ignored} {files}"
 
 
 def _owner(process: Path) -> int:

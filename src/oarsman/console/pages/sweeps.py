@@ -29,6 +29,7 @@ _BADGES = {**STATES, N_("NotSubmitted"): ("more_horiz", "is-idle")}
 _WAITING = ("NotSubmitted", "Queued", "Pending")
 _LABELS = "#7d8a97"  # readable on light and on dark
 _DOTS = "#2f8fbf"
+_FAILURES = "#c94f4f"
 
 _POINT = """
 <a v-if="props.row.href" class="oarsman-link" :href="props.row.href">{{ props.row.point }}</a>
@@ -95,15 +96,20 @@ def row(say: Words, view: SweepView, point: SweepPoint) -> dict[str, Any]:
     }
 
 
-def scatter(view: SweepView, parameter: str) -> dict[str, Any]:
-    """The metric of each point against one parameter: along a number line, or, for texts, by name."""
-    found = [(point.parameters.get(parameter, ""), point.metric) for point in view.points if point.metric is not None]
-    numbers = [_number(value) for value, _ in found]
+def scatter(say: Words, view: SweepView, parameter: str) -> dict[str, Any]:
+    """The metric of each point against one parameter: along a number line, or, for texts, by name. What a failed point
+    found last is no result."""
+    found = [
+        (point.parameters.get(parameter, ""), point.metric, point.state == "Failed")
+        for point in view.points
+        if point.metric is not None
+    ]
+    numbers = [_number(value) for value, *_ in found]
     numeric = None not in numbers
     positive = [number for number in numbers if number is not None and number > 0]
     x: dict[str, Any] = {"type": "value", "scale": True}
     if not numeric:
-        x = {"type": "category", "data": list(dict.fromkeys(str(value) for value, _ in found))}
+        x = {"type": "category", "data": list(dict.fromkeys(str(value) for value, *_ in found))}
     elif positive and len(positive) == len(numbers) and max(positive) / min(positive) > 50:
         x = {"type": "log"}
     quiet = {
@@ -112,14 +118,20 @@ def scatter(view: SweepView, parameter: str) -> dict[str, Any]:
         "axisLabel": {"color": _LABELS},
         "splitLine": {"lineStyle": {"color": _LABELS, "opacity": 0.25}},
     }
-    data = [[number if numeric else str(value), metric] for number, (value, metric) in zip(numbers, found, strict=True)]
+    drawn: dict[bool, list[Any]] = {False: [], True: []}
+    for number, (value, metric, failed) in zip(numbers, found, strict=True):
+        drawn[failed].append([number if numeric else str(value), metric])
+    failures = {"name": say("Failed"), "symbol": "triangle", "color": _FAILURES}
+    series = [{"name": say("Results"), "symbol": "circle", "color": _DOTS, "data": drawn[False]}]
+    series += [{**failures, "data": drawn[True]}] if drawn[True] else []
     return {
         "animation": False,
-        "grid": {"left": 70, "right": 24, "top": 20, "bottom": 50},
+        "grid": {"left": 70, "right": 24, "top": 40, "bottom": 50},
+        "legend": {"show": bool(drawn[True]), "top": 0, "textStyle": {"color": _LABELS}},
         "xAxis": {**x, **quiet, "name": parameter, "nameGap": 30},
         "yAxis": {"type": "value", "scale": True, **quiet},
         "tooltip": {"trigger": "item", "renderMode": "richText"},
-        "series": [{"type": "scatter", "symbolSize": 11, "data": data, "itemStyle": {"color": _DOTS, "opacity": 0.8}}],
+        "series": [{"type": "scatter", "symbolSize": 11, "itemStyle": {"opacity": 0.8}, **one} for one in series],
     }
 
 
@@ -256,7 +268,7 @@ class SweepPage(Page):
     def _draw_chart(self) -> None:
         shown = bool(self.axis.value) and any(point.metric is not None for point in self.view.points)
         self.figure.set_visibility(shown)
-        options = scatter(self.view, self.axis.value) if shown else {}
+        options = scatter(self.say, self.view, self.axis.value) if shown else {}
         if shown and options != self.chart.options:
             self.chart.options.clear()
             self.chart.options.update(options)

@@ -19,6 +19,12 @@ const SHOWN = {
   number: (value) => String(Number(value.toPrecision(5))),
 };
 const DAY = 86400000;
+// Of a job that lasted a moment: without it a single point is drawn in the middle of two days.
+const SHORTEST = 10000;
+const STRETCHED = {
+  min: ({ min, max }) => Math.min(min, (min + max - SHORTEST) / 2),
+  max: ({ min, max }) => Math.max(max, (min + max + SHORTEST) / 2),
+};
 const clock = (milliseconds, days) => oarsman.local(milliseconds).slice(...(days ? [5, 16] : [11, 19]));
 
 export default {
@@ -102,7 +108,7 @@ export default {
         legend: { show: many, type: "scroll", top: 0, icon: "circle", itemWidth: 10, itemHeight: 10, textStyle: { color: quiet }, pageTextStyle: { color: quiet },
           pageIconColor: quiet, pageIconInactiveColor: rule },
         tooltip: { trigger: "axis", confine: true, backgroundColor: card, borderColor: rule, formatter: (found) => this.told(found, unit, x) },
-        xAxis: { type: x === "time" ? "time" : "value", scale: true, ...axis, splitLine: { show: false },
+        xAxis: { type: x === "time" ? "time" : "value", scale: true, ...(x === "time" ? STRETCHED : {}), ...axis, splitLine: { show: false },
           axisLabel: { color: quiet, hideOverlap: true, ...(x === "time" ? { formatter: (at) => clock(at, days) } : {}) } },
         yAxis: { type: "value", ...(unit === "number" ? { scale: true } : { min: 0 }), ...this.steps(unit, lines), ...axis,
           axisLabel: { color: quiet, formatter: (value) => SHOWN[unit](value) } },

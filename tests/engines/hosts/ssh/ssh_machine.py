@@ -95,7 +95,9 @@ class SshMachine(Machine):
     def _until_empty(self, look: Callable[[], list[str]]) -> None:
         deadline = time.monotonic() + CLEARED_WITHIN
         while left := look():
-            assert time.monotonic() < deadline, left
+            if time.monotonic() > deadline:
+                states = [f"{host.name}: {host.state_of_commands()}" for host in self.rack if host.is_up]
+                raise AssertionError("\n".join([str(left), *states]))
             time.sleep(0.05)
 
     def clear(self) -> None:
