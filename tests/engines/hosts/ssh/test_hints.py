@@ -53,7 +53,7 @@ def test_a_missing_module_is_named_with_the_host_whose_python_lacks_it(mpi: str,
 @pytest.mark.parametrize("mpi", ["debian", "openmpi5", "mpich"])
 def test_a_python_that_ends_with_an_error_does_not_wait_for_the_others(mpi: str, machine: SshMachine) -> None:
     program = "from mpi4py import MPI; import sys; c = MPI.COMM_WORLD\nif c.rank == 1: sys.exit(17)\nc.barrier()\n"
-    cause = ended(machine, "exits", ["python3", "-c", program], mpi)
+    cause = ended(machine, "exits", [str(mpi_folder(mpi) / "bin/python3"), "-c", program], mpi)
     is_told(cause, ("rank 1 on exits-worker-0 (node1) exited with code 17",), None)
 
 

@@ -36,6 +36,7 @@ end_commands() { # one that is only starting carries no mark yet: its group is k
 
 clear_away() { # the files of this host; those of the job with the last of its hosts
     rm -rf "$RUN" || rm -rf "$RUN" # what was killed may have written its last in between
+    rm -rf "$BASE/__pycache__" # where a Python of a rank has compiled what it read there
     for other in "$BASE"/*/; do [ ! -d "$other" ] || return 0; done
     rm -rf "$BASE"
 }
