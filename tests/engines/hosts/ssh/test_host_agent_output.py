@@ -9,6 +9,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from .test_host_agent import PATIENCE, Host, hang_up, host, is_up, order, says, until  # noqa: F401
@@ -113,6 +114,20 @@ def test_a_host_agent_that_is_killed_leaves_nobody_who_hands_on(follower: Follow
     follower.host_agent.wait()
     until(lambda: not left_of(follower.host_agent), "somebody stayed")
     assert not follower.host.base.exists()
+
+
+def test_a_host_agent_that_is_killed_with_its_watchdog_leaves_nobody_who_hands_on(follower: Follower) -> None:
+    main = psutil.Process(follower.host_agent.pid)
+
+    def watchdogs() -> list[psutil.Process]:
+        return [child for child in main.children() if any(each.name() == "sleep" for each in child.children())]
+
+    until(watchdogs, "nobody watches over it")
+    main.suspend()
+    for process in (*watchdogs(), main):
+        process.kill()
+    follower.host_agent.wait()
+    until(lambda: not left_of(follower.host_agent), "somebody stayed")
 
 
 def test_a_host_agent_whose_connection_closes_leaves_nobody_who_hands_on(follower: Follower) -> None:

@@ -87,13 +87,15 @@ look_again() { # look_again WORD: see follow; opened so, it does not wait for a 
     [ -z "$follower" ] || echo "$1" 1<>"$RUN/look"
 }
 
-follow() { # hand on what ranks wrote as often as somebody says so; a word is given back when nothing is left to hand on
+# Hand on what ranks wrote as often as somebody says so; a word is given back when nothing is left to hand on. Over when
+# neither this script nor its watchdog is there any more.
+follow() {
     handed=''
     while read -r word; do
         while hand_on; do :; done
         [ -z "$word" ] || echo "emptied $word"
         [ "$word" != last ] || return
-    done <>"$RUN/look"
+    done <"$RUN/look"
 }
 
 hand_on() { # at most a megabyte of each file, lest one keeps the others waiting; true if there is more
@@ -219,15 +221,15 @@ if ! trouble=$(prepare 2>&1); then
     clear_away
     exit 1
 fi
-exec 3<>"$RUN/up"
-cat <"$RUN/up" 3>&- &
+exec 3<>"$RUN/up" 4<>"$RUN/look"
+cat <"$RUN/up" 3>&- 4>&- &
 mouth=$!
 follower=''
 if [ -n "$HANDS_ON" ]; then
-    { exec 3>&- >"$RUN/up" </dev/null && follow; } & # with exec, because a shell keeps what it closes for a function alone
+    { exec 3>&- 4>&- >"$RUN/up" </dev/null && follow; } & # with exec, because a shell keeps what it closes for a function alone
     follower=$!
 fi
-{ exec 3>&- 4<>"$RUN/look" >/dev/null 2>&1 </dev/null && watch_over $$; } &
+{ exec 3>&- >/dev/null 2>&1 </dev/null && watch_over $$; } &
 watchdog=$!
 trap leave HUP TERM INT
 echo "up $RUN $(free_port)" >&3
