@@ -95,8 +95,9 @@ def test_a_python_that_ends_with_an_error_does_not_wait_for_the_others(place: Pl
     )
     cause = job.wait_for("Failed")["cause"]
     assert cause["exitCode"] == 17, cause
-    if mpi in ("openmpi4", "openmpi5"):
-        assert (cause["rank"], cause["host"]) == (1, job.worker(0))
+    assert cause["rank"] == 1, cause
+    if mpi != "mpich":
+        assert cause["host"] == job.worker(0)
 
 
 @pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5"])

@@ -25,11 +25,11 @@ at_the_end = Finalize()
 """
 
 
-def run(program: str, *options: str, more: str = "", folder: Path = FOLDER) -> tuple[int, str, str]:
+def run(program: str, *options: str, more: str = "", folder: Path = FOLDER, **variables: str) -> tuple[int, str, str]:
     path = f"{folder}:{more}" if more else str(folder)
     done = subprocess.run(
         [sys.executable, *options, "-c", MPI + program],
-        env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"},
+        env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin", **variables},
         capture_output=True,
         text=True,
         timeout=60,
@@ -62,6 +62,14 @@ def test_a_program_that_fails_leaves_with_its_code_and_does_not_finalize(program
     assert "finalize" not in said
     assert ("late" in said) is ("late" in program)
     assert ("tidy" in said) is ("tidy" in program)
+
+
+def test_where_only_the_launcher_tells_how_ranks_ended_it_is_told_by_mpi_abort() -> None:
+    told = "os.write(1, b'abort %d' % code); os._exit(90)"
+    abort = f"class World:\n    def Abort(self, code): {told}\nMPI.COMM_WORLD = World()"
+    code, said, _ = run(f"{abort}\nsys.exit(17)", OARSMAN_ABORT="1")
+    assert (code, said) == (90, "abort 17")
+    assert run(f"{abort}\nsys.exit(0)", OARSMAN_ABORT="1")[:2] == (0, "finalize ")
 
 
 WELL = [

@@ -4,6 +4,9 @@ mpi4py calls MPI_Finalize when Python ends, which waits for the other ranks; tho
 the one that failed, and the job hangs. A launcher that sees a rank end with an error ends the others. So after an
 exception, or `sys.exit` with a code, Python leaves without MPI_Finalize. Whoever never imported mpi4py notices nothing.
 
+With OARSMAN_ABORT it calls MPI_Abort instead: where only the launcher tells how ranks ended, and Hydra mixes their
+codes with those of the ranks that it kills.
+
 It runs in the Python of the user's program, whatever version that is: nothing here needs a new one.
 """
 
@@ -70,6 +73,8 @@ def _begin():
                     stream.flush()
                 except Exception:  # closed, or a pipe that nobody reads
                     pass
+            if os.environ.get("OARSMAN_ABORT"):
+                sys.modules["mpi4py.MPI"].COMM_WORLD.Abort(code)
             os._exit(code)
 
     atexit.register(leave)  # the first to register is the last to be called

@@ -72,8 +72,11 @@ if ! there "$1"; then
     esac
 fi
 # With a shell that stays in between, mpiexec of MPICH may end with 9 or 255 for a rank that ended with 3. How ranks of Hydra
-# end only mpiexec tells.
-[ -n "${OMPI_COMM_WORLD_RANK:-}" ] || exec "$@"
+# end only mpiexec tells, and of a Python that leaves only after MPI_Abort.
+if [ -z "${OMPI_COMM_WORLD_RANK:-}" ]; then
+    export OARSMAN_ABORT=1
+    exec "$@"
+fi
 
 uptime() { # in milliseconds; from a file, because mpirun may end this shell before another program has started
     up=''
