@@ -104,6 +104,19 @@ def test_a_job_that_reaches_its_deadline_while_ranks_wait_for_one_with_an_except
     assert failed.message.endswith(before)
 
 
+def test_a_job_that_is_ended_while_ranks_may_wait_for_one_without_cpu_keeps_what_was_known() -> None:
+    ranks = (a_rank(0, cpu=99), a_rank(1, cpu=0))
+    before = "; before that rank 1 on pi-worker-1 had used no CPU while the others used theirs"
+    for job, ended in ((a_job(), {"stop_requested": True}), (a_job(active_deadline_seconds=100), {})):
+        status = reconcile(job, running(job, ranks=ranks, **ended), at(100)).status
+        failed = status.condition(names.FAILED)
+        assert status.cause is not None
+        assert failed is not None
+        assert status.cause.summary.endswith(before)
+        assert failed.message.endswith(before)
+        assert (status.cause.rank, status.cause.host, status.cause.hint) == (1, "pi-worker-1", None)
+
+
 def test_stop_leaves_alone_what_has_ended_or_is_going_away() -> None:
     job = a_job(workers=4)
     members = (a_worker(0), a_worker(1, Phase.FAILED), a_worker(2, terminating=True), a_worker(3))
