@@ -177,6 +177,7 @@ REASON_REWRITTEN: Final = N_("LaunchLineRewritten")
 REASON_WORKER_REPLACED: Final = N_("WorkerReplaced")
 REASON_OUTDATED: Final = N_("EditWithoutEffect")
 REASON_EXCEPTION: Final = N_("RankRaisedException")  # and it has not ended
+REASON_IDLE_RANK: Final = N_("RankIdle")  # while the others use their CPUs
 REASON_OTHER_MPI: Final = N_("RankHasOtherMPI")  # than its launcher
 REASON_UNVERIFIED: Final = N_("PlacementNotVerified")  # no rank said where it ran
 

@@ -130,6 +130,15 @@ def test_a_new_attempt_says_why_the_last_one_ended(manifest: str) -> None:
     )
 
 
+@pytest.mark.parametrize("reason", [names.REASON_EXCEPTION, names.REASON_OTHER_MPI, names.REASON_IDLE_RANK])
+def test_run_says_once_why_a_running_job_may_never_end(manifest: str, reason: str) -> None:
+    running = RUNNING.condition(names.RUNNING)
+    assert running is not None
+    warned = replace(RUNNING, conditions=(replace(running, reason=reason, message="rank 1 is at fault"),))
+    jobs = ClusterFake(story=(RUNNING, warned, warned, SUCCEEDED))
+    assert on_kube(jobs, "run", manifest).stderr == "pi: rank 1 is at fault\npi succeeded after 3.5s\n"
+
+
 def test_wait_and_submit_say_what_a_job_waits_for(manifest: str) -> None:
     jobs = ClusterFake(story=(waiting(PULL), waiting(PULL), SUCCEEDED))
     jobs.add("pi")

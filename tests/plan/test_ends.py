@@ -104,6 +104,31 @@ def test_a_job_that_reaches_its_deadline_while_ranks_wait_for_one_with_an_except
     assert failed.message.endswith(before)
 
 
+def test_a_job_that_is_ended_while_ranks_may_wait_for_one_without_cpu_keeps_what_was_known() -> None:
+    ranks = (a_rank(0, cpu=99), a_rank(1, cpu=0))
+    before = "; before that rank 1 on pi-worker-1 had used no CPU while the others used theirs"
+    for job, ended in ((a_job(), {"stop_requested": True}), (a_job(active_deadline_seconds=100), {})):
+        status = reconcile(job, running(job, ranks=ranks, **ended), at(100)).status
+        failed = status.condition(names.FAILED)
+        assert status.cause is not None
+        assert failed is not None
+        assert status.cause.summary.endswith(before)
+        assert failed.message.endswith(before)
+        assert (status.cause.rank, status.cause.host, status.cause.hint) == (1, "pi-worker-1", None)
+
+
+def test_at_a_deadline_it_is_known_what_was_wrong_although_the_ranks_were_ended_before_anybody_looked() -> None:
+    """The job agent keeps the deadline, too."""
+    job = a_job(active_deadline_seconds=100)
+    for told in ({"raised": "KeyError: 'shard-2'"}, {"cpu": 0}):
+        for ended, known in ((99.9, False), (100, True), (100.2, True)):
+            others = a_rank(0, code=143, cpu=99, finished_at=at(100.2))
+            ranks = (others, a_rank(1, code=143, finished_at=at(ended), **told))
+            cause = reconcile(job, running(job, ranks=ranks), at(101)).status.cause
+            assert cause is not None
+            assert ("; before that rank 1 on pi-worker-1 had " in cause.summary) == known, (told, ended)
+
+
 def test_stop_leaves_alone_what_has_ended_or_is_going_away() -> None:
     job = a_job(workers=4)
     members = (a_worker(0), a_worker(1, Phase.FAILED), a_worker(2, terminating=True), a_worker(3))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from oarsman.service.models import JobSummary, JobView
 
 _LOOK_AFTER_SECONDS = 11.0
+_WARNINGS = (names.REASON_EXCEPTION, names.REASON_OTHER_MPI, names.REASON_IDLE_RANK)  # of a job that runs
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class Reasons:
 
     def _warning(self, shown: ShownJob) -> Iterator[str]:
         found = shown.status.condition(names.RUNNING)
-        warns = found is not None and found.status and found.reason in (names.REASON_EXCEPTION, names.REASON_OTHER_MPI)
+        warns = found is not None and found.status and found.reason in _WARNINGS
         if found is not None and warns and found.message not in self._said:
             self._said.append(found.message)
             yield of(found.message)

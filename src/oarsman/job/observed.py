@@ -87,6 +87,7 @@ class RankReport:
     exit: Exit | None = None
     reason: str = ""  # e.g. DiskFull
     raised: str = ""  # the exception whose traceback is the last it wrote, of one that runs
+    cpu: int | None = None  # percent of one, 0 or much, that it used in a minute without output; None: not known
     other_mpi: OtherMpi | None = None
     last_lines: tuple[str, ...] = ()
 

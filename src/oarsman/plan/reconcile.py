@@ -35,7 +35,7 @@ from oarsman.plan.policies import (
     ttl,
 )
 from oarsman.plan.turn import Turn
-from oarsman.status import conditions, exceptions, other_mpi
+from oarsman.status import conditions, exceptions, other_mpi, silence
 from oarsman.text.sentence import Text, listed, sentences
 
 
@@ -111,6 +111,8 @@ def _warning(turn: Turn) -> tuple[str, str]:
         return names.REASON_EXCEPTION, stuck
     if told := other_mpi.of_running(turn.seen.ranks, turn.status.machines):
         return names.REASON_OTHER_MPI, told
+    if idle := silence.idle(turn.seen.ranks):
+        return names.REASON_IDLE_RANK, idle
     return names.REASON_RUNNING, ""
 
 

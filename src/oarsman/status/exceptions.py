@@ -8,6 +8,7 @@ from dataclasses import replace
 from oarsman.job.observed import RankReport
 from oarsman.job.state import Cause
 from oarsman.plan import placement
+from oarsman.status import silence
 from oarsman.text.sentence import Text
 
 
@@ -24,25 +25,26 @@ def stuck(ranks: Sequence[RankReport], machines: Mapping[str, str] | None = None
 
 def when_ended(cause: Cause, ranks: Sequence[RankReport], machines: Mapping[str, str] | None = None) -> Cause:
     """The cause of a job that was ended from outside, with what was wrong before that."""
-    found = _first(ranks)
+    raised = _first(ranks)
+    found = raised or next(iter(silence.idle_ranks(ranks)), None)
     if found is None:
         return cause
+    hint = Text("programs started with python3 -m mpi4py end when a rank raises an exception") if raised else None
     return replace(
         cause,
         summary=and_before(cause.summary, ranks, machines),
         rank=found.rank,
         host=placement.short(found.host),
         last_lines=found.last_lines,
-        hint=cause.hint or Text("programs started with python3 -m mpi4py end when a rank raises an exception"),
+        hint=cause.hint or hint,
     )
 
 
 def and_before(what: str, ranks: Sequence[RankReport], machines: Mapping[str, str] | None = None) -> str:
     found = _first(ranks)
-    if found is None:
-        return what
-    why = _of(found, Text("rank {rank} on {host} had raised {exception}"), machines)
-    return Text("{what}; before that {why}", what=what, why=why)
+    template = Text("rank {rank} on {host} had raised {exception}")
+    why = _of(found, template, machines) if found is not None else silence.had(ranks)
+    return Text("{what}; before that {why}", what=what, why=why) if why else what
 
 
 def _first(ranks: Sequence[RankReport]) -> RankReport | None:

@@ -32,10 +32,20 @@ from oarsman.engines.hosts.core.journal import (
     OutputBegan,
     RankEnd,
     RankException,
+    RankSilence,
 )
 from oarsman.engines.hosts.core.launcher import Launcher, RankLogs
 from oarsman.engines.hosts.core.log_lines import Recorder
-from oarsman.engines.hosts.core.messages import CALLS, RESULTS, Exited, RankEnded, RankRaised, RankStarted, WorldStarted
+from oarsman.engines.hosts.core.messages import (
+    CALLS,
+    RESULTS,
+    Exited,
+    RankEnded,
+    RankRaised,
+    RankSilent,
+    RankStarted,
+    WorldStarted,
+)
 from oarsman.engines.hosts.core.process import ProcessId
 
 from .specs import a_spec, an_ssh_host
@@ -105,6 +115,14 @@ def test_exceptions_that_a_rank_tells_of_are_short_and_few(stage: Stage) -> None
         stage.turn()
     told = [fact.line for fact in stage.facts() if isinstance(fact, RankException)]
     assert (len(told), max(map(len, told))) == (20, 300)
+
+
+def test_that_a_rank_writes_nothing_is_noted_a_few_times(stage: Stage) -> None:
+    for number in range(100):
+        CALLS.send(stage.rank, RankSilent(None if number % 2 else 0))
+        stage.turn()
+    told = [fact.cpu for fact in stage.facts() if isinstance(fact, RankSilence)]
+    assert told == [0, None] * 20
 
 
 def test_ranks_whose_words_are_still_on_their_way_when_the_launcher_ends_have_run(stage: Stage) -> None:

@@ -230,6 +230,13 @@ def test_worlds_at_the_same_time_keep_all_their_ranks() -> None:
     assert seen.ranks[1].exit is None  # of the one that began last
 
 
+def test_a_rank_that_writes_nothing_has_its_cpu_until_that_is_over() -> None:
+    told = [LauncherStarted(1), rank_of("a", 1, 2), rank_of("a", 0, 2), notes.RankSilence(1, "a", 1, 0)]
+    assert [rank.cpu for rank in worlds(*told).ranks.values()] == [0, None]
+    assert [rank.cpu for rank in worlds(*told, notes.RankSilence(1, "a", 1, None)).ranks.values()] == [None, None]
+    assert not worlds(*told, notes.RankSilence(1, "a", 7, 0)).ranks.get(7)
+
+
 @pytest.mark.parametrize("late", [False, True], ids=["told before", "told after its first rank"])
 def test_a_world_has_its_own_words(late: bool) -> None:
     told = [WorldStarted(["mpirun", "-n", "1"], 1, "b"), rank_of("b")]

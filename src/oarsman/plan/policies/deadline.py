@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from oarsman import names
+from oarsman.job.observed import RankReport
 from oarsman.job.state import Cause
 from oarsman.plan import finish
 from oarsman.plan.policies import cleanup
@@ -28,8 +30,13 @@ def deadline(turn: Turn) -> Turn:
         template = Text("it had not started after its deadline of {seconds} s: {why}")
         summary = Text(template, seconds=seconds, why=waits.message)
     ended = Text("MPIJob {key} was active longer than its deadline of {seconds} s", key=turn.job.key, seconds=seconds)
-    ranks, machines = turn.seen.ranks, turn.status.machines
+    ranks, machines = [_at(due, rank) for rank in turn.seen.ranks], turn.status.machines
     message = exceptions.and_before(ended, ranks, machines)
     cause = Cause(summary=summary, hint=other_mpi.of_running(ranks, machines) or None)
     cause = exceptions.when_ended(cause, ranks, machines)
     return finish.fail(cleanup.end_all(turn), names.REASON_DEADLINE, message, cause)
+
+
+def _at(due: datetime, rank: RankReport) -> RankReport:
+    """As it was then: who keeps the deadline beside us may have ended it since."""
+    return replace(rank, exit=None) if rank.finished_at is not None and rank.finished_at >= due else rank

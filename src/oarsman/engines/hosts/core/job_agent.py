@@ -28,6 +28,7 @@ from oarsman.engines.hosts.core.messages import (
     RankEnded,
     RankLibrary,
     RankRaised,
+    RankSilent,
     RankStarted,
     WorldStarted,
 )
@@ -37,8 +38,16 @@ CONTROL = "k"  # name of the control socket in the run folder
 ORDERS = "o"  # the folder there of the one that takes orders, where the job may give none: it does not see it
 _PULSE = 1.0
 _GATHERED = 0.1  # seconds
-_OF_CROWDS = (RankStarted, journal.RankEnd, journal.RankLines, journal.RankException, journal.RankOtherMpi)
+_OF_CROWDS = (
+    RankStarted,
+    journal.RankEnd,
+    journal.RankLines,
+    journal.RankException,
+    journal.RankSilence,
+    journal.RankOtherMpi,
+)
 _LONGEST_EXCEPTION, _MOST_EXCEPTIONS = 300, 20  # letters of one that is told, and how many of one rank
+_MOST_SILENCES = 40  # of one rank, which waits twice as long before each: two years
 # Of a job that is confined:
 _SAYS_WITHIN = 2.0  # seconds in which one of its processes has to say all of a message
 _LOOKS_AGAIN = 0.01  # seconds until the rest is looked for
@@ -183,6 +192,9 @@ class JobAgent:
             case RankRaised(line):
                 if caller in self.ranks:
                     self._raised(self.ranks[caller], line)
+            case RankSilent(cpu):
+                if caller in self.ranks:
+                    self._wrote_nothing(self.ranks[caller], cpu)
             case RankLibrary():
                 if caller in self.ranks and not self.ranks[caller].library_told:
                     self.ranks[caller].library_told = True
@@ -536,6 +548,11 @@ class JobAgent:
         rank.exceptions += 1
         if rank.exceptions <= _MOST_EXCEPTIONS:
             self._note(journal.RankException(*rank.key, line[:_LONGEST_EXCEPTION]))
+
+    def _wrote_nothing(self, rank: Rank, cpu: int | None) -> None:
+        rank.silences += 1
+        if rank.silences <= _MOST_SILENCES:
+            self._note(journal.RankSilence(*rank.key, cpu))
 
     def _last_lines(self, rank: Rank) -> list[str]:
         base = f"{self._logs(rank.facts.attempt)}/rank-{rank.facts.rank}"

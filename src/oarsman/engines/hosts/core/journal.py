@@ -107,6 +107,15 @@ class RankException(NamedTuple):
     line: str
 
 
+class RankSilence(NamedTuple):
+    """As in `messages.RankSilent`."""
+
+    attempt: int
+    world: str
+    rank: int
+    cpu: int | None
+
+
 class RankOtherMpi(NamedTuple):
     """As in `messages.RankLibrary`."""
 
@@ -134,7 +143,7 @@ class LogTrouble(NamedTuple):
 
 HostFact = HostMade | HostUp | HostTrouble | HostEnding | HostDown | HostGone
 LauncherFact = LauncherStarted | LauncherEnded | LauncherGone
-RankFact = WorldStarted | RankStarted | RankEnd | RankLines | RankException | RankOtherMpi
+RankFact = WorldStarted | RankStarted | RankEnd | RankLines | RankException | RankSilence | RankOtherMpi
 Fact = AgentStarted | AgentEnded | HostFact | LauncherFact | RankFact | Published | OutputBegan | LogTrouble
 _FACTS = Codec[Fact](
     {
@@ -155,6 +164,7 @@ _FACTS = Codec[Fact](
         "rank-end": RankEnd,
         "rank-lines": RankLines,
         "rank-exception": RankException,
+        "rank-silence": RankSilence,
         "rank-other-mpi": RankOtherMpi,
         "published": Published,
         "first-output": OutputBegan,

@@ -177,6 +177,8 @@ class Seen:
                 ranks[fact.rank] = replace(ranks[fact.rank], last_lines=tuple(fact.lines))
             case journal.RankException() if (ranks := self._ranks_beside(fact)) is not None:
                 ranks[fact.rank] = replace(ranks[fact.rank], raised=fact.line)
+            case journal.RankSilence() if (ranks := self._ranks_beside(fact)) is not None:
+                ranks[fact.rank] = replace(ranks[fact.rank], cpu=fact.cpu)
             case journal.RankOtherMpi() if (ranks := self._ranks_beside(fact)) is not None:
                 files = {"library": fact.library, "launcher": fact.launcher, "own": fact.own}
                 other_mpi = OtherMpi(family=fact.of, launched_by=fact.by, **files)
@@ -206,7 +208,8 @@ class Seen:
         return self.worlds[key]
 
     def _ranks_beside(
-        self, fact: journal.RankEnd | journal.RankLines | journal.RankException | journal.RankOtherMpi
+        self,
+        fact: journal.RankEnd | journal.RankLines | journal.RankException | journal.RankSilence | journal.RankOtherMpi,
     ) -> dict[int, RankReport] | None:
         """The ranks of its world, if it is known as one of them."""
         world = self.worlds.get((fact.attempt, fact.world))

@@ -210,6 +210,7 @@ class Rank:
     ended: bool = False
     failed: bool = False
     exceptions: int = 0  # that were told of while it ran
+    silences: int = 0  # likewise, their ends among them
     library_told: bool = False  # that it has loaded another MPI than its launcher's
     told: int | None = None  # the code of its end, unless that was told by its silence alone
 

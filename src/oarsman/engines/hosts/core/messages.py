@@ -213,6 +213,12 @@ class RankRaised(NamedTuple):
     raised: str
 
 
+class RankSilent(NamedTuple):
+    """It has written nothing for a minute or longer, and used this much CPU in the last one."""
+
+    cpu: int | None  # percent of one, 0 or much; None: that is over
+
+
 class RankLibrary(NamedTuple):
     """It has loaded the MPI library of another MPI than its launcher's."""
 
@@ -249,7 +255,7 @@ class TakeLogs(NamedTuple):
     logs: bool = True
 
 
-RankWord = RankStarted | FirstOutput | RankRaised | RankLibrary | RankEnded
+RankWord = RankStarted | FirstOutput | RankRaised | RankSilent | RankLibrary | RankEnded
 RankMessage = TakeLogs | WorldStarted | RankWord | GiveInput | TakeInput
 
 
@@ -293,6 +299,7 @@ _RANK_KINDS: Mapping[str, type[RankMessage]] = {
     "rank": RankStarted,
     "output": FirstOutput,
     "raised": RankRaised,
+    "cpu": RankSilent,
     "library": RankLibrary,
     "exit": RankEnded,
     "give-input": GiveInput,

@@ -27,15 +27,14 @@ case $label in # what every Python of a rank reads first, unless the others may 
 esac
 say() { [ ! -p "$OARSMAN_RUN/up" ] || echo "$*" >"$OARSMAN_RUN/up"; }
 look() { # which MPI library the program has loaded: the first rank tells, twice if need be, for some take long to load
-    trap 'kill "$nap"; exit' TERM
+    trap 'kill -KILL $! 2>/dev/null; exit' TERM # its sleep, if there is one by now
     by=''
     for name in OMPI_COMM_WORLD_RANK OMPI_MCA_ess_base_jobid PRTE_LAUNCHED PMI_RANK HYDRA_BSTRAP_NODE_ID; do
         eval "[ -z \"\${$name:-}\" ]" || by=$by,$name
     done
     for seconds in 5 20; do
         sleep "$seconds" &
-        nap=$!
-        wait "$nap"
+        wait "$!"
         files=$(grep -ls "^PPid:[^0-9]*$$\$" /proc/[0-9]*/status | while read -r status; do
             sed -n 's/.* \(\/[^ ]*\/lib\(mpi\|mpich\|open-rte\|open-pal\)\.so[^ ]*\)$/\1/p' "${status%status}maps"
         done | sort -u | head -n 9)
@@ -54,10 +53,12 @@ feed/0) exec <"$OARSMAN_RUN/in" ;; # waits until it is fed
 all/* | first/0) ;;
 *) exec </dev/null ;;
 esac
+# Before there is a trap: one that was forked a moment ago would still have it, and forget that it is to end. It has our
+# streams open until it ends, and mpirun waits for that.
+looker=''
+case $RANK in 0) look </dev/null >/dev/null 2>&1 & looker=$! ;; esac
 trap : TERM INT HUP # they reach the whole group; we stay to tell how the program took them
 exec 3>&2 2>/dev/null # how the program ended is not for this shell to remark on in the program's name
-looker=''
-case $RANK in 0) look 3>&- >/dev/null </dev/null & looker=$! ;; esac
 if command -v "$1" >/dev/null; then
     (exec "$@" 2>&3 3>&-) # in parentheses, because some shells redirect themselves for a simple command
     code=$?

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from json.encoder import encode_basestring_ascii as quoted
     from typing import NoReturn
+
+    from oarsman.engines.hosts.core.shims.silence import Silence
 else:
     import _signal as signal
     from _json import encode_basestring_ascii as quoted
@@ -47,6 +49,7 @@ _FORWARD_AFTER = 0.2
 _TRICKLE_SECONDS = 0.2  # how long a program's own children may still write after it ended
 _SILENT_SECONDS = 5.0  # after which it is looked at what it wrote last, and what it has loaded
 _SILENT_LOOKS = 4  # at the libraries of a program that writes nothing; many never load MPI
+_LOOKS_AT_CPU = 4  # of a program that is silent, while that is measured
 _READ_SIZE = 1 << 16
 _LONGEST_EXCEPTION = 300
 _LOGS = "OARSMAN_LOGS"  # the folder of its logs; unset in a job that is confined, which does not see it
@@ -80,10 +83,14 @@ class Recording:
         self.looks_left = 50  # at the libraries of the program, until it is known whose MPI it has
         self.spoke: OutputStream | None = None  # wrote last, and was not looked at since
         self.raised = ""  # the exception that it told of last
+        self.silence: Silence  # of the program
         self.other_mpi = ""  # words about a library that is not the launcher's, still to be told
         self.trouble = ""
 
     def run(self) -> NoReturn:
+        from oarsman.engines.hosts.core.shims.silence import Silence  # hours later another version may be there
+
+        self.silence = Silence(self.program)
         os.setsid()
         _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))  # of the program's files, not of its log
@@ -117,9 +124,8 @@ class Recording:
             poll.register(fd, select.POLLIN)
         told, deadline = b"", None
         while open_streams or deadline is None:
-            patience = deadline - time.monotonic() if deadline is not None else _SILENT_SECONDS
-            awaits = deadline is not None or self.spoke is not None or self.looks_left or self.other_mpi
-            ready = poll.poll(max(0.0, patience) * 1000 if awaits else None)
+            patience = deadline - time.monotonic() if deadline is not None else self._patience()
+            ready = poll.poll(max(0.0, patience) * 1000)
             if not ready and deadline is not None:
                 break
             if not ready:
@@ -127,6 +133,7 @@ class Recording:
                 self.looks_left = min(self.looks_left, _SILENT_LOOKS)
                 self._look_at_program()
                 self._tell_other_mpi()  # it may be waiting for ever
+                self._look_at_silence()
             for fd, _ in ready:
                 if fd == self.status:
                     told, deadline = os.read(self.status, 64), time.monotonic() + _TRICKLE_SECONDS
@@ -135,6 +142,11 @@ class Recording:
                     poll.unregister(fd)
                     del open_streams[fd]
         return told
+
+    def _patience(self) -> float:
+        """Seconds until it is looked at, unless it writes."""
+        awaits = self.spoke is not None or self.looks_left or self.other_mpi
+        return _SILENT_SECONDS if awaits else self.silence.seconds / _LOOKS_AT_CPU
 
     def _pump(self, stream: OutputStream) -> bool:
         """Move what is there; False at the end of the stream."""
@@ -149,6 +161,8 @@ class Recording:
         self.spoke = stream
         if self.raised:
             self._tell_exception("")
+        if self.silence.over():
+            self._tell_silence()
         if not self.began:
             self.began = True
             self.say(f'{{"output":true,"attempt":{self.attempt}}}')
@@ -200,6 +214,15 @@ class Recording:
     def _tell_exception(self, line: str) -> None:
         self.raised = line
         self.say(f'{{"raised":{quoted(line)}}}')
+
+    def _look_at_silence(self) -> None:
+        """One that sleeps, while all others wait for it in MPI, says nothing, and neither do they."""
+        if self.silence.look(time.monotonic()):
+            self._tell_silence()
+
+    def _tell_silence(self) -> None:
+        """`messages.RankSilent`"""
+        self.say('{"cpu":null}' if self.silence.told is None else f'{{"cpu":{self.silence.told}}}')
 
     def _guard(self, write: Callable[[], None]) -> None:
         """A log that cannot be written ends the rank: work whose record is lost is not worth doing."""
