@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -56,3 +58,15 @@ def test_a_command_tells_how_it_ended_also_when_a_signal_ended_it(tmp_path: str)
     assert ends("sh", "-c", "exit $((A + 2))") == 3
     assert ends("sh", "-c", "kill -9 $$") == 137
     assert ends("no-such-program") == 127
+
+
+def test_what_another_host_of_the_machine_tries_to_start_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    early = 'chmod() { [ ! -e "$BASE/ssh" ] || echo "it cannot be started yet"; command chmod "$@"; }'
+    write = 'write_file() { printf %b "$3" >"$RUN/$1"; }'
+    script = "\n".join([early, write, scripts.writing({}, seats="slots=1\n"), "write_files"])
+    (tmp_path / "0").mkdir()
+    environment = {"BASE": str(tmp_path), "RUN": str(tmp_path / "0"), "PATH": os.defpath}
+    done = subprocess.run(["/bin/sh", "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+    assert os.access(tmp_path / "ssh", os.X_OK)
+    assert not (tmp_path / "ssh.new").exists()

@@ -172,7 +172,10 @@ class RemoteHost(Host[SshCommand]):
         self._start_waiting()
 
     def _is_unfit(self, words: str) -> None:
+        """Its ssh would stay for the sake of others that go over it."""
         self.unfit = words
+        if self.connection is not None:
+            self.connection.kill()
 
     def _wrote(self, number: str) -> None:
         self.unwritten.discard(number)

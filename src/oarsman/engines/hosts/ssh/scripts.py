@@ -84,7 +84,9 @@ def writing(files: Mapping[str, str], *, seats: str) -> str:
         lines.append(f'printf %b {shlex.quote(packed(seats + script("rank")))} >"$BASE/rank.sh" &&')
         lines.append(f'printf %b {shlex.quote(packed(_PYTHON.read_text()))} >"$BASE/sitecustomize.py" &&')
         agent = '#!/bin/sh\nexec /bin/sh "$OARSMAN_RUN/agent" "$@"\n'  # daemons insist on it, and use it nowhere
-        lines.append(f'printf %b {shlex.quote(packed(agent))} >"$BASE/ssh" && chmod 700 "$BASE/ssh" &&')
+        # At once: another host of this machine tries whether it can be started.
+        lines.append(f'printf %b {shlex.quote(packed(agent))} >"$BASE/ssh.new" && chmod 700 "$BASE/ssh.new" &&')
+        lines.append('mv -f "$BASE/ssh.new" "$BASE/ssh" &&')
         lines.append('rm -f "$BASE/run" && ln -s "$RUN" "$BASE/run" &&')
     return "write_files() {\n" + "\n".join([*lines, ":"]) + "\n}\n"
 
