@@ -14,8 +14,9 @@
 #
 # ARGS go to the test runner: make test ARGS='tests/manifest -k quantities'
 
-# One for each of the three clusters, which mostly wait, and one for the rest. More would starve what others wait for.
-PROCESSES = 4
+# One for each of the three clusters, which mostly wait, one for the browser and one for the rest. More would starve what
+# others wait for.
+PROCESSES = 5
 WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 # Whoever has forbidden it: without bytecode every command of a test compiles anew what it imports, and so does pytest.
 WITH_BYTECODE = PYTHONDONTWRITEBYTECODE=

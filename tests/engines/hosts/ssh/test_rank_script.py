@@ -26,6 +26,6 @@ def test_whoever_looks_at_the_library_of_a_rank_ends_with_it_however_short_that_
 
     with ThreadPoolExecutor(12) as many:
         assert {*many.map(one, range(400))} == {0}
-    assert [
-        process for process in psutil.process_iter(["cmdline"]) if str(rank) in (process.info["cmdline"] or ())
-    ] == []
+    left = [process for process in psutil.process_iter(["cmdline"]) if str(rank) in (process.info["cmdline"] or ())]
+    _, alive = psutil.wait_procs(left, timeout=15)  # it looks after 5 s, and once more after 20
+    assert alive == []
