@@ -26,7 +26,7 @@ def test_results_are_looked_at_sorted_and_downloaded(server: Served, opened: Ope
         "--name",
         "rates",
         "--grid",
-        "lr=0.2,0.3,0.1",
+        "lr=0.2,0.3,0.1,none",
         "--grid",
         f"word={MARKUP}",
         "--metric",
@@ -40,17 +40,19 @@ def test_results_are_looked_at_sorted_and_downloaded(server: Served, opened: Ope
         code=1,
     )
     card = page.get_by_role("article", name="rates")
-    expect(card.get_by_role("progressbar")).to_have_attribute("aria-label", "3 of 3 ended, 1 failed")
+    expect(card.get_by_role("progressbar")).to_have_attribute("aria-label", "4 of 4 ended, 1 failed")
     card.get_by_role("link", name="rates").click()
     expect(page.get_by_role("row", name=re.compile("exited with code 3"))).to_contain_text(MARKUP)
     expect(page.get_by_role("img", name="Metric by parameter").locator("canvas")).to_be_visible()
     expect(page.locator("img[src=x]")).to_have_count(0)
     page.get_by_role("columnheader", name="Metric").click()
-    expect(page.locator("tbody tr td:nth-child(1)")).to_have_text(["2", "0", "1"])
+    expect(page.locator("tbody tr td:nth-child(1)")).to_have_text(["2", "0", "1", "3"])
+    page.get_by_role("columnheader", name="Metric").click()
+    expect(page.locator("tbody tr td:nth-child(1)")).to_have_text(["1", "0", "2", "3"])
     with page.expect_download() as download:
         page.get_by_role("link", name="Results as CSV").click()
     assert download.value.suggested_filename == "rates.csv"
-    assert download.value.path().read_text().count("default/rates-") == 3
+    assert download.value.path().read_text().count("default/rates-") == 4
     page.get_by_role("link", name="1", exact=True).click()
     expect(page).to_have_url(re.compile("/jobs/default/rates-0001$"))
 

@@ -341,7 +341,35 @@ def test_what_is_said_once_of_many_hosts_can_be_said_in_chinese() -> None:
     ]
 
 
+# -- clean -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("hosts", "unseen"), [("dead1\ndead2\n", "dead1, dead2"), ("node1\ndead1\n", "dead1")])
+def test_a_clean_up_names_the_hosts_that_it_could_not_look_at(tmp_path: Path, hosts: str, unseen: str) -> None:
+    (tmp_path / "given").write_text(hosts)
+    result = call("clean", "--yes", "--hosts", str(tmp_path / "given"))
+    assert result.exit_code == 1
+    assert "dead1: nothing listens on port 22" in result.stderr
+    assert f"not looked at: {unseen}; copies may be left there" in result.stderr
+    assert "nothing to do" not in result.output
+
+
+def test_a_clean_up_of_hosts_without_copies_has_nothing_to_do(tmp_path: Path) -> None:
+    (tmp_path / "given").write_text("node1\n")
+    result = call("clean", "--yes", "--hosts", str(tmp_path / "given"))
+    assert (result.exit_code, result.output) == (0, "nothing to do\n")
+
+
 # -- which hosts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["list"], ["check"], ["clean", "--yes"]])
+def test_an_ssh_config_that_is_not_there_is_refused_at_once(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "given").write_text("sshConfig: no_such_file\nhosts: [node1]\n")
+    result = call(*words, "--hosts", str(tmp_path / "given"))
+    assert result.exit_code == 2
+    assert f"inventory {tmp_path}/given: sshConfig {tmp_path}/no_such_file does not exist" in result.stderr
+    assert asked(tmp_path) == []
 
 
 def test_without_any_hosts_it_says_how_to_write_them_down() -> None:

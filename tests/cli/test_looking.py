@@ -44,6 +44,16 @@ def test_a_list_says_what_a_job_waits_for(jobs: FakeJobs) -> None:
     assert "number 2 in the queue: 4 CPUs" in oarsman(jobs, "list").stdout
 
 
+def test_queued_jobs_are_listed_in_the_order_of_the_queue(jobs: FakeJobs) -> None:
+    for name, position in (("far", 0), ("second", 2), ("first", 1), ("further", 0)):
+        jobs.add(name, replace(QUEUED, queue=QueuePlace(position=position, reason="4 CPUs")))
+    jobs.add("runs", RUNNING)
+    order = ["first", "second", "far", "further"]
+    assert [line.split()[0] for line in oarsman(jobs, "list", "--state", "queued").stdout.splitlines()[1:]] == order
+    assert oarsman(jobs, "list", "--state", "Queued", "-o", "name").stdout.split() == [f"mpijob/{x}" for x in order]
+    assert [line.split()[0] for line in oarsman(jobs, "list").stdout.splitlines()[1:]] != [*order, "runs"]
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_on_a_terminal_the_message_is_cut_to_its_width(
     jobs: FakeJobs, language: str, monkeypatch: pytest.MonkeyPatch

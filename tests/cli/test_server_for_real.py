@@ -204,6 +204,10 @@ def test_a_server_is_remembered_and_forgotten(
 def test_who_has_no_token_is_refused(here: Call, server: Served, tmp_path: Path) -> None:
     refused = here("list", "--server", server.address)
     assert (refused.exit_code, refused.stdout) == (3, "")
+    assert "give the command a token, with --token-file FILE or in OARSMAN_TOKEN: " in refused.stderr
+    assert "`oarsman tokens add` an API token" in refused.stderr
+    unknown = here("list", "--server", server.address, OARSMAN_TOKEN="nobodys")
+    assert (unknown.exit_code, "with --token-file FILE" in unknown.stderr) == (3, True)
     (tmp_path / "token").write_text("two words")
     wrong = here("list", "--server", server.address, "--token-file", str(tmp_path / "token"))
     assert (wrong.exit_code, "does not hold a token" in wrong.stderr) == (2, True)

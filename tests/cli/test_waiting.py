@@ -170,6 +170,28 @@ def test_a_log_that_never_began_is_not_missed() -> None:
     assert on_kube(jobs, "logs", "pi").exit_code == 4
 
 
+def test_a_retry_comes_with_the_hint_of_its_cause_once(manifest: str) -> None:
+    def retried(number: int, hint: str | None) -> Status:
+        cause = Cause(summary="rank 1 on pi-worker-1 exited with code 1", hint=hint)
+        status = a_status(names.RESTARTING, attempts=number, cause=cause)
+        message = f"attempt {number} failed: {cause.summary}"
+        return replace(status, conditions=tuple(replace(c, message=message) for c in status.conditions))
+
+    hints = (None, "buy a seat", "buy a seat", "install numpy", "buy a seat")
+    story = tuple(retried(number, hint) for number, hint in enumerate(hints, 1))
+    said = oarsman(FakeJobs(story=(*story, a_status(names.SUCCEEDED, attempts=6))), "run", manifest).stderr
+    told = [line.removesuffix(": rank 1 on pi-worker-1 exited with code 1") for line in said.splitlines()]
+    assert [line for line in told if "failed" in line or "hint" in line] == [
+        "pi: attempt 1 failed",
+        "pi: attempt 2 failed",
+        "  hint: buy a seat",
+        "pi: attempt 3 failed",
+        "pi: attempt 4 failed",
+        "  hint: install numpy",
+        "pi: attempt 5 failed",
+    ]
+
+
 def test_a_description_of_a_job_stopped_while_it_waited_says_what_for() -> None:
     stopped = a_status(names.FAILED, cause=Cause(summary="stopped"), timeline={"submitted": at(0), "ended": at(4)})
     reasons = [replace(c, reason=names.REASON_STOPPED) if c.type == names.FAILED else c for c in stopped.conditions]

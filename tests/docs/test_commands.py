@@ -152,6 +152,16 @@ def test_shell_blocks_are_marked_in_a_known_way() -> None:
     assert [mark for mark in unknown if mark.partition(": ")[2] not in known] == []
 
 
+def test_a_sweep_that_is_shown_uses_all_its_parameters() -> None:
+    """Else the reader's first sweep begins with a warning."""
+    lines = [line for block in ALL for line in block.body.replace("\\\n", " ").splitlines() if "sweep run" in line]
+    typed = [line for line in lines if " -- " in line]
+    assert len(typed) >= 4
+    for line in typed:
+        for name in re.findall(r"--grid (\w+)=", line):
+            assert f"{{{{{name}}}}}" in line or f"SWEEP_{name.upper()}" in line, (name, line)
+
+
 def test_make_lines_name_targets_of_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
     named = {word for b in ALL for word in re.findall(r"^make (\w+)", b.body, re.M)}

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from for_every import for_every_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,6 +109,38 @@ def test_what_can_never_fit_is_impossible(gang: Gang, reason: str) -> None:
     [decision] = admit([gang], [])
     assert decision.admission.impossible
     assert decision.admission.reason == reason
+
+
+@for_every_row(
+    [
+        (2, 0, "memory", 12, "asks for 24 GiB of memory (2 workers x 12 GiB), the machine has 16 GiB"),
+        (1, 0, "memory", 17, "asks for 17 GiB of memory, the machine has 16 GiB"),
+        (2, 1, "memory", 12, "asks for 25 GiB of memory, the machine has 16 GiB"),  # the launcher is a part of it
+        (4, 0, "cpu", 3, "asks for 12 CPUs (4 workers x 3), the machine has 8"),
+        (9, 0, "", 0, ""),  # nobody said how many CPUs, so that it gets all
+    ]
+)
+def test_what_can_never_fit_is_told_by_worker(workers: int, launcher: int, name: str, each: int, reason: str) -> None:
+    def role(amount: int, **given: Any) -> Role:
+        size = Decimal(amount << 30 if name == "memory" else amount)
+        resources = Resources(limits={name: size} if name and amount else {})
+        return Role(containers=(Container(name="c", resources=resources),), **given)
+
+    job = replace(a_job(), launcher=role(launcher), worker=role(each, replicas=workers))
+    [decision] = admit([one_machine.gang_of(job, at(0), [EIGHT])], [])
+    assert decision.admission.reason.removesuffix("; --oversubscribe starts it anyway") == reason
+
+
+def test_two_jobs_that_ask_for_as_much_in_other_parts_are_told_of_their_own() -> None:
+    jobs = [replace(a_job(workers=count), name=f"w{count}") for count in (2, 4)]
+    each = [Resources(limits={"cpu": Decimal(24 // job.workers)}) for job in jobs]
+    made = [
+        replace(job, worker=Role(containers=(Container(name="c", resources=own),), replicas=job.workers))
+        for job, own in zip(jobs, each, strict=True)
+    ]
+    decisions = admit([one_machine.gang_of(job, at(0), [EIGHT]) for job in made], [])
+    assert ["2 workers x 12" in d.admission.reason for d in decisions] == [True, False]
+    assert ["4 workers x 6" in d.admission.reason for d in decisions] == [False, True]
 
 
 gangs = st.builds(

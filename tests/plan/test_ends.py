@@ -7,12 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from for_every import for_every_row
 
 from oarsman import names
 from oarsman.job.job import CleanPodPolicy as Clean
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission, Member, Observed, Phase
-from oarsman.job.state import Attempt, Status
+from oarsman.job.state import Attempt, Cause, Status
 from oarsman.plan.actions import Action, DeleteJob, DeleteLauncher, DeleteWorker, Dismantle, PublishHosts, ReleaseGang
 from oarsman.plan.reconcile import reconcile
 from tests.builders import a_condition, a_job, a_launcher, a_rank, a_status, a_worker, at, running, workers
@@ -91,6 +92,36 @@ def test_a_job_that_is_stopped_while_ranks_wait_for_one_with_an_exception_keeps_
     failed = status.condition(names.FAILED)
     assert failed is not None
     assert failed.message == f"MPIJob {job.key} was stopped by the user{before}"
+
+
+CAUSE = Cause(
+    summary="rank 1 on pi-worker-1 exited with code 3: no seat",
+    rank=1,
+    host="pi-worker-1",
+    exit_code=3,
+    hint="buy one",
+    last_lines=("no seat",),
+)
+
+
+@for_every_row([((),), ((Attempt(number=3, started=at(9)),),)])  # between two attempts, and in the next one
+def test_a_job_that_is_stopped_while_it_is_retried_keeps_why(following: tuple[Attempt, ...]) -> None:
+    job, failed = a_job(), Attempt(number=2, started=at(1), ended=at(5), outcome=names.FAILED, cause=CAUSE)
+    status = a_status(true=(names.CREATED, names.RESTARTING), cause=CAUSE, attempts=(failed, *following))
+    status = reconcile(job, Observed(status=status, stop_requested=True), at(10)).status
+    before = "; before that attempt 2 failed: rank 1 on pi-worker-1 exited with code 3: no seat"
+    assert status.cause == Cause(summary="stopped by the user" + before, hint="buy one", last_lines=("no seat",))
+    ended = status.condition(names.FAILED)
+    assert ended is not None
+    assert (ended.reason, ended.message) == (names.REASON_STOPPED, f"MPIJob {job.key} was stopped by the user{before}")
+
+
+@for_every_row([(names.SUSPENDED,), ("NotStarted",)])
+def test_what_failed_before_something_else_is_not_told_of_a_job_that_is_stopped(outcome: str) -> None:
+    failed = Attempt(number=1, outcome=names.FAILED, cause=CAUSE)
+    status = a_status(attempts=(failed, Attempt(number=2, outcome=outcome)))
+    status = reconcile(a_job(), Observed(status=status, stop_requested=True), at(10)).status
+    assert status.cause == Cause(summary="stopped by the user")
 
 
 def test_a_job_that_reaches_its_deadline_while_ranks_wait_for_one_with_an_exception_keeps_what_was_known() -> None:

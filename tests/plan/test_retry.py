@@ -121,6 +121,81 @@ def test_a_rank_whose_program_is_missing_ends_the_job_and_is_named() -> None:
     )
 
 
+BEGUN = "Traceback (most recent call last):"
+IN_MAIN = '  File "/code/train.py", line 3, in <module>'
+IN_RUNPY = '  File "<frozen runpy>", line 254, in _get_code_from_file'
+NO_SCRIPT = "/usr/bin/python3: can't open file '/code/helo.py': [Errno 2] No such file or directory"
+NO_FILE = "FileNotFoundError: [Errno 2] No such file or directory: '/code/helo.py'"
+NO_PACKAGE = "/usr/bin/python3: No module named mpi4py"
+NO_MODULE = "ModuleNotFoundError: No module named 'nosuch'"
+ABORTED = "application called MPI_Abort(MPI_COMM_WORLD, 1) - process 1"
+MISSING, LACKS = "the program is not there", "a Python module is missing"
+# How rank 1 ended and what it wrote last, and whether the next attempt could do better.
+PYTHONS = [
+    (2, (NO_SCRIPT,), MISSING),
+    (1, (NO_SCRIPT,), None),
+    (2, (NO_SCRIPT, "usage: train.py [-h]"), None),
+    (2, (NO_SCRIPT.replace("[Errno 2] No such file or directory", "[Errno 13] Permission denied"),), None),
+    (1, (BEGUN, IN_RUNPY, NO_FILE), MISSING),
+    (
+        1,
+        (BEGUN, IN_RUNPY.replace("<frozen runpy>", "/usr/lib/python3.9/runpy.py"), "    with open(x)", NO_FILE),
+        MISSING,
+    ),
+    (1, (BEGUN, IN_RUNPY, NO_FILE, ABORTED), MISSING),
+    (1, (BEGUN, IN_RUNPY, IN_MAIN, NO_FILE), None),  # a file that the script reads
+    (1, (BEGUN, IN_MAIN, NO_FILE), None),
+    (1, (NO_PACKAGE,), LACKS),
+    (1, (NO_PACKAGE, "plots are left out"), None),
+    (1, (BEGUN, IN_MAIN, NO_MODULE), LACKS),
+    (1, (BEGUN, IN_MAIN, NO_MODULE, ABORTED), LACKS),
+    (3, (BEGUN, IN_MAIN, NO_MODULE), None),
+    (1, (BEGUN, IN_MAIN, NO_MODULE, "OSError: the file server does not answer"), None),
+    (1, (BEGUN, IN_MAIN, "ImportError: cannot import name 'x' from 'y'"), None),
+]
+
+
+def a_python(job: Job, code: int, lines: tuple[str, ...], **given: object) -> Observed:
+    ranks = (a_rank(0, code=143), a_rank(1, code=code, last_lines=lines))
+    return replace(running(job, launcher=a_launcher(Phase.FAILED, code=code), ranks=ranks), **given)  # type: ignore[arg-type]
+
+
+@for_every_row(PYTHONS)
+def test_what_python_did_not_find_at_its_start_is_not_retried(
+    code: int, lines: tuple[str, ...], why: str | None
+) -> None:
+    said = the_end(job := a_job(), a_python(job, code, lines))
+    assert (said or "").partition("; not retried: ")[2] == (why or ""), said
+
+
+def test_it_counts_only_of_the_rank_that_is_the_cause() -> None:
+    job = a_job()
+    first = a_rank(0, code=1, finished_at=at(5), last_lines=("no seat is free",))
+    later = a_rank(1, code=1, finished_at=at(9), last_lines=(BEGUN, IN_MAIN, NO_MODULE))
+    assert the_end(job, running(job, launcher=a_launcher(Phase.FAILED, code=1), ranks=(first, later))) is None
+    relayed = (BEGUN, IN_MAIN, NO_MODULE)
+    in_pods = running(
+        job, launcher=a_launcher(Phase.FAILED, code=1), launcher_lines=relayed, launcher_relays=True, ranks_report=False
+    )
+    assert the_end(job, in_pods) is None
+
+
+@for_every_row(
+    [
+        ("oarsman.dev/inventory", NO_MODULE, 1, None),  # another host may have it
+        ("oarsman.dev/inventory", NO_SCRIPT, 2, MISSING),
+        ("oarsman.dev/install", NO_MODULE, 1, None),  # the commands run again
+        ("oarsman.dev/install", NO_SCRIPT, 2, None),
+    ]
+)
+def test_other_hosts_and_install_commands_may_bring_what_is_missing(
+    annotation: str, line: str, code: int, why: str | None
+) -> None:
+    job = replace(a_job(), annotations={annotation: "something"})
+    said = the_end(job, a_python(job, code, (line,)))
+    assert (said or "").partition("; not retried: ")[2] == (why or ""), said
+
+
 def test_what_was_lost_with_a_host_is_tried_again_whatever_was_said() -> None:
     job = a_job()
     seen = running(job, workers=(a_worker(0), a_worker(1, Phase.FAILED, reason="HostLost")))

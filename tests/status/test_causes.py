@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
+from oarsman.job.job import Job, Resources, Role
 from oarsman.job.launch import LaunchLine
 from oarsman.job.observed import Exit, Observed, Phase, RankReport
 from oarsman.job.state import Status
@@ -545,3 +547,32 @@ def test_a_number_that_a_program_writes_without_end_is_none(words: str) -> None:
     """Else the job would never end: its end could not be told."""
     rank = replace(a_rank(0), exit=Exit(code=1), last_lines=tuple(words.split("\n")))
     assert failed((rank,), words).summary
+
+
+def limited(role: Role, mebibytes: int) -> Role:
+    resources = Resources(limits={"memory": Decimal(mebibytes << 20)})
+    return replace(role, containers=(replace(role.container, resources=resources),))
+
+
+def test_the_memory_limit_that_was_reached_is_named_where_it_can_be_raised() -> None:
+    assert JOB.worker is not None
+    both = replace(JOB, launcher=limited(JOB.launcher, 64), worker=limited(JOB.worker, 300))
+    killed = Exit(code=137, signal=9, memory_limit_hit=True)
+
+    def hint_of_rank(job: Job, host: str) -> str | None:
+        seen = Observed(ranks=(a_rank(0, code=143), a_rank(1, host, exit=killed)))
+        return causes.of_failed_launcher(job, seen, a_launcher(Phase.FAILED, code=137)).hint
+
+    of_worker = (
+        "the worker's memory limit is 300Mi: raise it (limits.memory in a manifest, --memory on the command line), "
+        "or use less memory per rank"
+    )
+    of_launcher = "the launcher's memory limit is 64Mi: raise it (limits.memory of the launcher), or use less memory"
+    assert hint_of_rank(both, "pi-worker-1.pi.default") == of_worker
+    assert hint_of_rank(both, "pi-launcher") == of_launcher
+    assert (hint_of_rank(JOB, "pi-worker-1") or "").startswith("raise the memory limit of the role that ran it")
+    lines = tuple(OPENMPI4_SIGNAL.splitlines())
+    blamed = Observed(launcher_lines=lines, ranks_report=False, out_of_memory=("pi-worker-0",))
+    assert causes.of_failed_launcher(both, blamed, a_launcher(Phase.FAILED, code=137)).hint == of_worker
+    own = a_launcher(Phase.FAILED, exit=killed)
+    assert causes.of_failed_launcher(both, Observed(), own).hint == of_launcher

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from oarsman.text.units import age, duration, number, ranges, size, took
+from oarsman.text.units import age, duration, number, quantity, ranges, size, took
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -58,3 +58,10 @@ def test_processors_are_counted_in_tenths_at_most(amount: float, text: str) -> N
 )
 def test_ranks_on_a_host_are_told_in_ranges(numbers: Sequence[int], text: str) -> None:
     assert ranges(numbers) == text
+
+
+@pytest.mark.parametrize("text", ["1", "300Mi", "1536Mi", "2Gi", "3Ti", "512Ki", "500M", "2k", "1000001", "0"])
+def test_amounts_are_written_as_in_a_manifest(text: str) -> None:
+    from oarsman.manifest.quantity import parse
+
+    assert quantity(int(parse(text))) == text

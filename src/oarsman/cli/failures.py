@@ -15,8 +15,8 @@ import click
 
 from oarsman.cli.session import Session
 from oarsman.cli.text import note, of, safe, t
-from oarsman.errors import ManifestError, NotFoundError, OarsmanError, Problem
-from oarsman.text.sentence import listed
+from oarsman.errors import ManifestError, NotFoundError, OarsmanError, Problem, UnauthenticatedError
+from oarsman.text.sentence import Text, listed
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -43,6 +43,9 @@ def report(error: BaseException, session: Session) -> int:
         case OarsmanError():
             if isinstance(error, NotFoundError) and error.hint is None:
                 error.hint = session.nearest()
+            if isinstance(error, UnauthenticatedError) and error.hint and session.asks_server:
+                template = Text("give the command a token, with --token-file FILE or in OARSMAN_TOKEN: {hint}")
+                error.hint = Text(template, hint=error.hint)
             say(of(error.message), field=error.field, hint=of(error.hint) if error.hint else None)
             if session.debug:
                 _traceback(error)

@@ -61,12 +61,16 @@ def command(session: Session, yes: bool, dry_run: bool, everything: bool) -> int
     if rows and not session.quiet:
         render.table(headers, rows)
     if not any(chosen.values()):
-        session.say(t("nothing to do"))
+        if len(found) == len(inventory.hosts):
+            session.say(t("nothing to do"))
     elif not dry_run:
         if not yes:
             click.confirm(t("Remove these, with what jobs wrote into them?"), abort=True, err=True)
         found = look(session, inventory, chosen)
-    return 0 if len(found) == len(inventory.hosts) else 1
+    unseen = [host.name for host in inventory.hosts if host.name not in found]
+    if unseen:
+        session.note(t("not looked at: {hosts}; copies may be left there", hosts=", ".join(unseen)))
+    return 1 if unseen else 0
 
 
 def look(

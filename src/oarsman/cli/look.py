@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from oarsman.cli import documents, options, render
 from oarsman.cli.session import Session, short
 from oarsman.cli.text import t
 from oarsman.cli.verbs import option, verb
+from oarsman.names import QUEUED
 from oarsman.text import units
 
 if TYPE_CHECKING:
-    from oarsman.service.models import EventView, HostUsageView
+    from oarsman.service.models import EventView, HostUsageView, JobSummary
 
 
 @verb(
     "list",
     t(
-        "List the jobs, the newest last, with the cause of each that failed and what each that waits is waiting for. "
+        "List the jobs, the newest last (with --state Queued, the next to start first), with the cause of each that "
+        "failed and what each that waits is waiting for. "
         "Without --namespace, those of every namespace; on a cluster, of one."
     ),
     "oarsman list",
@@ -32,9 +36,12 @@ def list_verb(session: Session, state: str | None, output: str | None) -> None:
     from oarsman.status.words import known
 
     wanted = known(state) if state is not None else None
+    found: Iterable[tuple[JobSummary, Mapping[str, Any]]]
     found = session.rows_with_documents(documents=output in ("json", "yaml"))
     if wanted is not None:
-        found = ((row, whole) for row, whole in found if row.state == wanted)
+        found = [(row, whole) for row, whole in found if row.state == wanted]
+    if wanted == QUEUED:  # those far from the head have no number
+        found = sorted(found, key=lambda pair: pair[0].queue_position or math.inf)
     if output not in (None, "wide"):
         documents.emit_jobs([(row.key, whole) for row, whole in found], output)
     elif rows := [row for row, _ in found]:

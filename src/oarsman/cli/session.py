@@ -167,6 +167,11 @@ class Session:
         token = token_in(self.token_file) if self.token_file is not None else None  # None: the variable
         return SavedServer(url=saved.url, token=token, ca_file=saved.ca_file)
 
+    @property
+    def asks_server(self) -> bool:
+        """Whether a server was asked, as far as it came to that."""
+        return self.__dict__.get("remote") is not None
+
     def reached(self, server: SavedServer) -> Service:
         from oarsman.client import places
 

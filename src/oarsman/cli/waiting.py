@@ -117,6 +117,7 @@ class Reasons:
     def __init__(self) -> None:
         self._said: deque[str] = deque(maxlen=2)  # two reasons that take turns (an image is pulled again) are no news
         self._restart = ""
+        self._hints = {""}  # that were said
         self._attempt = 1
 
     def news(self, shown: ShownJob) -> list[str]:
@@ -127,7 +128,11 @@ class Reasons:
         found = shown.status.condition(names.RESTARTING)
         if found is not None and found.status and found.message != self._restart:
             self._restart = found.message
-            yield of(found.message)
+            cause = shown.status.cause
+            hint = of(cause.hint) if cause is not None and cause.hint else ""
+            told = [] if hint in self._hints else [f"{t('hint: ')}{hint}"]
+            self._hints.add(hint)
+            yield "\n  ".join([of(found.message), *told])
 
     def _attempts(self, shown: ShownJob) -> Iterator[str]:
         """Each new attempt, with the reason for it unless that was said when the last one ended."""

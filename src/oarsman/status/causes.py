@@ -250,12 +250,10 @@ def _scaled_away(job: Job, seen: Observed, ranks: Sequence[RankReport]) -> Cause
 
 def _rank(job: Job, rank: RankReport, seen: Observed) -> Cause:
     assert rank.exit is not None
-    aborted = mpirun_words.abort_code(rank.last_lines, rank.rank)
+    host, aborted = placement.short(rank.host), mpirun_words.abort_code(rank.last_lines, rank.rank)
     # Hydra kills the rank that called MPI_Abort; its own words tell the code.
-    ending = exits.tell(rank.exit if aborted is None else Exit(code=aborted))
-    who = Text(
-        "rank {rank} on {host}", rank=rank.rank, host=launcher_causes.on_machine(rank.host.split(".", 1)[0], seen)
-    )
+    ending = launcher_causes.told_of(job, host, rank.exit if aborted is None else Exit(code=aborted))
+    who = Text("rank {rank} on {host}", rank=rank.rank, host=launcher_causes.on_machine(host, seen))
     said = mpirun_words.dying_words(rank.last_lines) if ending.signal == exits.SIGABRT else None
     said = said or launcher_causes.crashed_at(ending, rank.last_lines)
     if ending.signal is None:
@@ -267,7 +265,7 @@ def _rank(job: Job, rank: RankReport, seen: Observed) -> Cause:
     return Cause(
         summary=launcher_causes.line(Text("{what}: {why}", what=words, why=said) if said else words),
         rank=rank.rank,
-        host=rank.host.split(".", 1)[0],
+        host=host,
         exit_code=ending.code,
         signal=ending.signal,
         memory_limit_hit=ending.memory_limit_hit,

@@ -2,6 +2,10 @@
 
 A code alone is no evidence. Programs may end with 126 and 127 for reasons of their own, and some of what keeps a file
 from being executed passes (it is being written, memory is short), so the words have to say the same.
+
+What Python says counts only as the last word of the rank that is the cause: programs also write of modules and files
+that they can do without. A file that a program reads may come later; only its script is the program itself. A module
+may be missing on one of several hosts, and the next attempt may get others; this machine stays the same.
 """
 
 from __future__ import annotations
@@ -24,6 +28,12 @@ _WORDS_OF_CODES: Final = {
         Text("the program cannot be executed"),
     ),
 }
+_SCRIPT: Final = re.compile(r"\S*(?:python|pypy)[\d.]*: can't open file '.+': \[Errno 2\] No such file or directory")
+# The same, of python3 -m mpi4py: the last frame is where runpy opens the script.
+_RUNPY: Final = re.compile(r'File "[^"]*runpy[^"]*", line \d+, in _get_code_from_file')
+_NO_FILE: Final = re.compile(r"FileNotFoundError: \[Errno 2\] No such file or directory: '.+'")
+_FRAME: Final = re.compile(r'\s*File "')
+_MODULE: Final = re.compile(r"(?:ModuleNotFoundError|\S*(?:python|pypy)[\d.]*): No module named '?[\w.]+'?")
 
 
 def why(job: Job, seen: Observed, cause: Cause) -> str:
@@ -33,6 +43,8 @@ def why(job: Job, seen: Observed, cause: Cause) -> str:
     words, reason = _WORDS_OF_CODES.get(cause.exit_code or 0, (None, ""))
     if words is not None and any(words.search(line) for line in cause.last_lines):
         return reason
+    if told := _told_by_python(job, seen, cause):
+        return told
     if seen.ranks:  # a script may call mpirun twice; one of the two did start something
         return ""
     if mpirun_words.misses_the_program(seen.launcher_lines):
@@ -40,6 +52,22 @@ def why(job: Job, seen: Observed, cause: Cause) -> str:
     if mpirun_words.refuses_its_command_line(seen.launcher_lines):
         return Text("mpirun does not take its command line")
     return ""
+
+
+def _told_by_python(job: Job, seen: Observed, cause: Cause) -> str:
+    """Elsewhere the lines may be another rank's; commands that run before each attempt may bring what is missing."""
+    whose = cause.rank is not None or not seen.ranks
+    if not (seen.ranks_report and whose) or job.annotation(names.ANNOTATION_INSTALL):
+        return ""
+    last = mpirun_words.own_last_word(cause.last_lines) or ""
+    if cause.exit_code == 2 and _SCRIPT.fullmatch(last):
+        return _NOT_THERE
+    if cause.exit_code != 1:
+        return ""
+    if _NO_FILE.fullmatch(last) and _RUNPY.search(next((x for x in reversed(cause.last_lines) if _FRAME.match(x)), "")):
+        return _NOT_THERE
+    one_machine = not job.annotation(names.ANNOTATION_INVENTORY)
+    return Text("a Python module is missing") if one_machine and _MODULE.fullmatch(last) else ""
 
 
 def _same_in_the_next_pod(job: Job) -> bool:

@@ -12,10 +12,18 @@ from oarsman.job.observed import Exit, Member, Observed
 from oarsman.job.state import Cause
 from oarsman.plan import placement
 from oarsman.status import exits, known_errors, mpirun_words, speakers, stacks
+from oarsman.text import units
 from oarsman.text.sentence import Text, cut, one_line
 
 LINES: Final = 20  # of what was last written, kept with the cause
 _LONGEST: Final = 300
+_LIMIT_OF_WORKER: Final = Text(
+    "the worker's memory limit is {limit}: raise it (limits.memory in a manifest, --memory on the command line), "
+    "or use less memory per rank"
+)
+_LIMIT_OF_LAUNCHER: Final = Text(
+    "the launcher's memory limit is {limit}: raise it (limits.memory of the launcher), or use less memory"
+)
 
 
 def unnamed(job: Job, seen: Observed, launcher: Member) -> mpirun_words.NamedProcess | None:
@@ -32,7 +40,7 @@ def of_named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Caus
     if named.unstarted:
         return _unstarted(named, rank, host, seen)
     killed = exits.signal_of(named.exit.code, named.exit.signal) == exits.SIGKILL
-    ending = exits.tell(replace(named.exit, memory_limit_hit=killed and host in seen.out_of_memory))
+    ending = told_of(job, host, replace(named.exit, memory_limit_hit=killed and host in seen.out_of_memory))
     who = _who(rank, host, seen)
     did = Text("called MPI_Abort with code {code}", code=named.exit.code) if named.aborted else ending.words
     did = Text("ended without calling MPI_Finalize") if named.unfinalized else did
@@ -96,7 +104,7 @@ def of_launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
     code = launcher.exit.code if launcher.exit is not None else None
     evidence = speakers.of_launcher(job, seen, launcher.exit)
     known = known_errors.recognise((*evidence, launcher.message), implementation, code=code)
-    ending = _launchers_ending(seen, launcher.exit) if launcher.exit is not None else None
+    ending = _launchers_ending(job, seen, launcher.exit) if launcher.exit is not None else None
     meant = known_errors.misspelt_launcher(known[1]) if known and known[0].name == "command-not-found" else None
     return Cause(
         summary=line(known[0].sentence if known and known[0].sentence else _told(job, seen, launcher, ending, known)),
@@ -109,12 +117,23 @@ def of_launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
     )
 
 
-def _launchers_ending(seen: Observed, ended: Exit) -> exits.Ending:
+def _launchers_ending(job: Job, seen: Observed, ended: Exit) -> exits.Ending:
     """Where it explains what it could not do, it was not killed, whatever signal its code is the number of."""
     by_number = not ended.signal and not ended.memory_limit_hit
     if by_number and mpirun_words.gives_up(seen.launcher_lines):
         return exits.Ending(code=ended.code, signal=None, words=exits.with_code(ended.code))
-    return exits.tell(ended)
+    return told_of(job, job.launcher_host, ended)
+
+
+def told_of(job: Job, host: str | None, ended: Exit) -> exits.Ending:
+    """How a process on that host ended, with the memory limit that the host has."""
+    ending = exits.tell(ended)
+    worker = job.worker if host != job.launcher_host else None
+    limit = (worker or job.launcher).container.resources.limits.get("memory")
+    if not ending.memory_limit_hit or host is None or not limit:
+        return ending
+    template = _LIMIT_OF_WORKER if worker else _LIMIT_OF_LAUNCHER
+    return replace(ending, hint=Text(template, limit=units.quantity(int(limit))))
 
 
 def _told(

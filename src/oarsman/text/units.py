@@ -47,6 +47,15 @@ def size(amount: float | None) -> str:
     return f"{value:.1f} TiB"
 
 
+def quantity(amount: int) -> str:
+    """Bytes as a manifest has them: 300Mi, 1536Mi, 2Gi, 500M."""
+    for base, units in ((1024, ("Ti", "Gi", "Mi", "Ki")), (1000, ("T", "G", "M", "k"))):
+        for power, unit in zip((4, 3, 2, 1), units, strict=True):
+            if amount and amount % base**power == 0:
+                return f"{amount // base**power}{unit}"
+    return str(amount)
+
+
 def ranges(numbers: Iterable[int]) -> str:
     """0-3, 7"""
     runs: list[list[int]] = []

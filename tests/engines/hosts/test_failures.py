@@ -361,6 +361,29 @@ TYPOS = {
     "option": (["mpirun", "--frobnicate", "-n", "2", "hostname"], "mpirun does not take its command line"),
 }
 
+# What Python says of itself, in a job and the retries of it that would be of no use.
+PYTHON_TYPOS = {
+    "script": (["python3", "helo.py"], "the program is not there"),
+    "mpi4py": (["python3", "-m", "mpi4py", "helo.py"], "the program is not there"),
+    "module": (["python3", "-m", "nosuch", "x.py"], "a Python module is missing"),
+    "import": (["python3", "-c", "import nosuch.sub"], "a Python module is missing"),
+    "mpi-import": (["python3", "-m", "mpi4py", "-c", "import nosuch"], "a Python module is missing"),
+    "after-init": (["python3", "-c", "from mpi4py import MPI; import nosuch"], "a Python module is missing"),
+}
+
+
+@pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5", "mpich"])
+def test_what_python_does_not_find_is_not_tried_again(mpi: str, machine_with: Callable[..., Machine]) -> None:
+    machine, ends = machine_with(mpi), {}
+    for name, (command, _) in PYTHON_TYPOS.items():
+        machine.submit(mpijob(name, ["mpirun", "-n", "2", *command], run_policy={"backoffLimit": 6}))
+    for name in PYTHON_TYPOS:
+        found = machine.until(f"default/{name}", lambda status: status.finished or bool(status.retry_at))
+        failed = found.status.condition(names.FAILED)
+        assert found.status.cause is not None
+        ends[name] = failed.message.partition("; not retried: ")[2] if failed else found.status.cause.last_lines
+    assert ends == {name: why for name, (_, why) in PYTHON_TYPOS.items()}
+
 
 @pytest.mark.parametrize("mpi", ["openmpi5", "mpich"])
 def test_a_typo_is_not_tried_again(mpi: str, machine_with: Callable[..., Machine]) -> None:

@@ -137,7 +137,7 @@ ROWS = [
     Row("mpirum", "mpich", ["mpirum -n 2 true"], ("code 127", "mpirum"), "did you mean 'mpirun'?"),
 ]
 MEMORY = Row(
-    "oom", "mpich", ["python3", "-c", "bytearray(600 << 20)"], ("limit was reached",), "raise the memory limit"
+    "oom", "mpich", ["python3", "-c", "bytearray(600 << 20)"], ("limit was reached",), "memory limit is 256Mi: raise it"
 )
 # What a rank writes before it is the program, or instead; MPI has no part in it.
 WITHOUT_MPI = [

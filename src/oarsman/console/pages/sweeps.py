@@ -44,6 +44,21 @@ CARD += """
     col.label }}: {{ col.value }}</span></div>
 </div>"""
 
+# As Quasar sorts, but for points without a value: they come last in both directions.
+_SORTED = """(rows, by, descending) => {
+  const none = (value) => value === null || value === undefined || value === "";
+  const order = (one, other) => {
+    if (typeof one === "number" && typeof other === "number") return one - other;
+    const [a, b] = [one, other].map((value) => String(value).toLocaleString().toLowerCase());
+    return a < b ? -1 : Number(a > b);
+  };
+  return [...rows].sort((first, second) => {
+    const [one, other] = [first[by], second[by]];
+    if (none(one) || none(other)) return none(one) - none(other);
+    return order(one, other) * (descending ? -1 : 1);
+  });
+}"""
+
 
 def ended(view: SweepView) -> int:
     return sum(view.states.get(state, 0) for state in ("Succeeded", "Failed"))
@@ -229,6 +244,7 @@ class SweepPage(Page):
             self.chart = ui.echart({}).classes("oarsman-sweep-chart").props("role=img")
             self.chart.props["aria-label"] = self.say("Metric by parameter")
         self.table = widgets.table(self.say, "point", columns(self.say, view))
+        self.table.props[":sort-method"] = _SORTED
         for slot, template in (("body-cell-point", POINT), ("body-cell-state", STATE), ("item", CARD)):
             self.table.add_slot(slot, template)
         self._draw()

@@ -150,7 +150,9 @@ class Gate:
             return HOW_TO_GET_A_TOKEN
         if self.store.accounts.enabled():
             return Text("log in with name and password, or send an API token")
-        return Text("`oarsman tokens link` prints a link that opens the console once")
+        return Text(
+            "`oarsman tokens link` prints a link that opens the console once, `oarsman tokens add` an API token"
+        )
 
     def _refuse_others_pages(self, request: HTTPConnection, *, origin_needed: bool) -> None:
         """A request that changes something, or a web socket, has to come from our own pages."""

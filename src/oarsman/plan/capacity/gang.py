@@ -76,6 +76,8 @@ class Gang:
     worker: Party = field(default_factory=Party)
     launcher_apart: bool = False  # it has a place of its own; else it sits beside worker 0
     spread: bool = False  # over as many machines as possible
+    # How many workers there are and what each asks for, where the launcher stands for all: for who hears of it.
+    made_of: tuple[int, Capacity] = field(default_factory=lambda: (0, Capacity()))
 
     @staticmethod
     def of(job: Job, now: datetime, *, launcher: Party, worker: Party | None = None, launcher_apart: bool) -> Gang:
@@ -127,7 +129,8 @@ class Gang:
     def asked(self) -> tuple[object, ...]:
         """All but whose turn it is: many jobs ask for the same."""
         parties = (self.launcher_alone.asked, self.worker.asked, self.launcher_apart, self.spread)
-        return len(self.workers), *parties, self.oversubscribe, self.owner
+        count, each = self.made_of
+        return len(self.workers), *parties, self.oversubscribe, self.owner, count, *each.items()
 
     def may_name(self, owner: str) -> bool:
         return not self.owner or self.owner == owner

@@ -7,14 +7,16 @@ instead of crowding each other out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from oarsman.job.job import Job
 from oarsman.plan.capacity.amounts import held_by, named, number, plain
-from oarsman.plan.capacity.gang import Gang, Party, Share, needed_by
+from oarsman.plan.capacity.gang import Gang, Party, Share, asked_of, needed_by
 from oarsman.plan.capacity.placement import Machine, Spot, with_way_out
 from oarsman.text.sentence import Text, sentences
+from oarsman.text.units import workers
 
 _RESOURCES = ("gpu", "cpu", "memory")  # in the order in which people hear of them
 
@@ -23,7 +25,8 @@ def gang_of(job: Job, now: datetime, machines: Sequence[Machine]) -> Gang:
     """Launcher and workers together."""
     [machine] = machines
     need = needed_by(job, cpus=machine.capacity.cpus)
-    return Gang.of(job, now, launcher=Party(need=need), launcher_apart=True)
+    gang = Gang.of(job, now, launcher=Party(need=need), launcher_apart=True)
+    return gang if job.worker is None else replace(gang, made_of=(job.workers, asked_of(job.worker)))
 
 
 def never(gang: Gang, empty: Sequence[Spot]) -> str:
@@ -31,6 +34,9 @@ def never(gang: Gang, empty: Sequence[Spot]) -> str:
     need = gang.counted(gang.whole)
     name = next(name for name in _RESOURCES if need[name] > spot.free[name])
     asked, has = named(name, need[name]), plain(name, spot.free[name])
+    count, each = gang.made_of
+    if count > 1 and each[name] * count == need[name]:
+        asked = Text("{what} ({workers} x {each})", what=asked, workers=workers(count), each=plain(name, each[name]))
     return with_way_out(Text("asks for {asked}, the machine has {whole}", asked=asked, whole=has), gang, empty)
 
 

@@ -357,7 +357,21 @@ def test_a_file_is_loaded_by_its_content(tmp_path: Path, monkeypatch: pytest.Mon
     assert load(file) == Inventory(file=file, hosts=(SshHost(name="n1", slots=8, line=1),))
     monkeypatch.setenv("HOME", str(tmp_path))
     file.write_text("sshConfig: c\nhosts: [n1]\n")
+    (tmp_path / "c").touch()
     assert load(Path("~/rack")) == Inventory(file=file, hosts=(SshHost(name="n1", line=2),), ssh_config=f"{tmp_path}/c")
+
+
+def test_an_ssh_config_that_is_not_there_is_a_mistake_and_a_key_is_not(tmp_path: Path) -> None:
+    """ssh connects to nothing without the one, and passes over the other."""
+    file = tmp_path / "hosts.yaml"
+    file.write_text("sshConfig: ssh/config\nhosts: [{name: n1, key: no-such-key}]\n")
+    with pytest.raises(UserError) as caught:
+        load(file)
+    assert caught.value.message == f"inventory {file}: sshConfig {tmp_path}/ssh/config does not exist"
+    assert "starts in the inventory's folder" in (caught.value.hint or "")
+    (tmp_path / "ssh").mkdir()
+    (tmp_path / "ssh" / "config").touch()
+    assert load(file).hosts[0].key == f"{tmp_path}/no-such-key"
 
 
 @pytest.mark.parametrize(

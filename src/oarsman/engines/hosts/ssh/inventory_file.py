@@ -288,7 +288,13 @@ def load(path: Path) -> Inventory:
         raise UserError(Text("{file} cannot be read: {why}", file=path, why=reason), hint=_EXAMPLE) from None
     if len(raw) > MAX_BYTES:
         raise UserError(Text("{file} is larger than {n} MiB", file=path, n=MAX_BYTES // 1024 // 1024), hint=_EXAMPLE)
-    return read(text, path)
+    inventory = read(text, path)
+    # ssh connects to nothing without it; a `key` that is not there it passes over, for an agent may have that key.
+    if inventory.ssh_config and not os.path.exists(inventory.ssh_config):
+        template = Text("inventory {file}: sshConfig {config} does not exist")
+        hint = Text("correct the path, which starts in the inventory's folder, or leave sshConfig out to use your own")
+        raise UserError(Text(template, file=path, config=inventory.ssh_config), hint=hint)
+    return inventory
 
 
 def read(text: str, file: Path) -> Inventory:
