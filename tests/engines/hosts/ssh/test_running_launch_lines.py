@@ -107,15 +107,6 @@ def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def succeeded(submitter: SshMachine, name: str) -> JobRecord:
     record = submitter.until_finished(f"default/{name}")
-    folder = submitter.paths.job(submitter.uid(f"default/{name}"))
-    import json
-
-    for p in folder.rglob("journal*"):
-        t = [json.loads(l) for l in p.read_text().splitlines() if l.startswith("{")]
-        if t[-1]["t"] - t[0]["t"] > 8:
-            print("SLOW", name, submitter.ok("describe", name))
-            print(p.read_text())
-            print("LOG", submitter.log_of(f"default/{name}"))
     assert record.status.is_true(names.SUCCEEDED), f"{record.status}\n{submitter.log_of(f'default/{name}')}"
     return record
 
