@@ -65,6 +65,13 @@ def test_an_example_for_one_machine_runs_in_an_image_with_its_programs(face: Fac
     assert sorted(re.findall(r"Hello from rank (\d) of 4 on (\S+)", said)) == greetings("hello")
 
 
+def test_ranks_that_know_nothing_of_mpi_meet_on_a_cluster_too(face: Face, cluster: Cluster) -> None:
+    said = run(face, with_programs(example("torch-env", cluster.images["openmpi5"]), face))
+    assert "All 4 met at torch-env-worker-0.torch-env." in said
+    expected = {(str(rank), str(rank % 2), f"torch-env-worker-{rank // 2}") for rank in range(4)}
+    assert set(re.findall(r"rank (\d) \(local (\d)\) on ([\w-]+)", said)) == expected
+
+
 def test_the_example_that_fails_ends_with_its_code_on_a_cluster_too(face: Face, cluster: Cluster) -> None:
     # Open MPI 5 may lose what a rank wrote just before it called MPI_Abort.
     said = run(face, with_programs(example("fails-on-one-rank", cluster.images["openmpi4"]), face), code=3)

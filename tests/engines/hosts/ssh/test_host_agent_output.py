@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import random
 import signal
@@ -117,14 +118,17 @@ def test_a_host_agent_that_is_killed_leaves_nobody_who_hands_on(follower: Follow
 
 
 def test_a_host_agent_that_is_killed_with_its_watchdog_leaves_nobody_who_hands_on(follower: Follower) -> None:
-    main = psutil.Process(follower.host_agent.pid)
+    main, watchdogs = psutil.Process(follower.host_agent.pid), []
 
-    def watchdogs() -> list[psutil.Process]:
-        return [child for child in main.children() if any(each.name() == "sleep" for each in child.children())]
+    def watched() -> bool:
+        for child in main.children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                watchdogs.extend([child] if any(each.name() == "sleep" for each in child.children()) else [])
+        return bool(watchdogs)
 
-    until(watchdogs, "nobody watches over it")
+    until(watched, "nobody watches over it")
     main.suspend()
-    for process in (*watchdogs(), main):
+    for process in (*watchdogs, main):
         process.kill()
     follower.host_agent.wait()
     until(lambda: not left_of(follower.host_agent), "somebody stayed")

@@ -89,13 +89,13 @@ look_again() { # look_again WORD: see follow; opened so, it does not wait for a 
 
 # Hand on what ranks wrote as often as somebody says so; a word is given back when nothing is left to hand on. Over when
 # neither this script nor its watchdog is there any more.
-follow() {
+follow() { # what is said comes on its standard input
     handed=''
     while read -r word; do
         while hand_on; do :; done
         [ -z "$word" ] || echo "emptied $word"
         [ "$word" != last ] || return
-    done <"$RUN/look"
+    done
 }
 
 hand_on() { # at most a megabyte of each file, lest one keeps the others waiting; true if there is more
@@ -221,16 +221,19 @@ if ! trouble=$(prepare 2>&1); then
     clear_away
     exit 1
 fi
-exec 3<>"$RUN/up" 4<>"$RUN/look"
-cat <"$RUN/up" 3>&- 4>&- &
+# All ends are opened here, where it cannot block: whoever opened theirs after we were killed would wait for ever. Each has
+# one direction, for whoever can write to a pipe and read from it does not notice that nobody else is there.
+exec 3<>"$RUN/up" 4<>"$RUN/look" 5<"$RUN/up" 6<"$RUN/look" 7>"$RUN/up"
+cat <&5 3>&- 4>&- 5<&- 6<&- 7>&- &
 mouth=$!
 follower=''
 if [ -n "$HANDS_ON" ]; then
-    { exec 3>&- 4>&- >"$RUN/up" </dev/null && follow; } & # with exec, because a shell keeps what it closes for a function alone
+    { exec >&7 <&6 3>&- 4>&- 5<&- 6<&- 7>&- && follow; } & # with exec, because a shell keeps what it closes for a function alone
     follower=$!
 fi
-{ exec 3>&- >/dev/null 2>&1 </dev/null && watch_over $$; } &
+{ exec 3>&- 5<&- 6<&- 7>&- >/dev/null 2>&1 </dev/null && watch_over $$; } &
 watchdog=$!
+exec 5<&- 6<&- 7>&-
 trap leave HUP TERM INT
 echo "up $RUN $(free_port)" >&3
 forget_others
