@@ -218,7 +218,7 @@ def test_gpus_are_handed_out_and_missing_ones_explained(
     path.write_text(json.dumps(document))
     refused = machine.run("submit", str(path))
     assert refused.returncode == 2
-    assert "asks for 4 GPUs, the machine has 3" in refused.stderr
+    assert "asks for 4 GPUs (2 workers x 2), the machine has 3" in refused.stderr
 
 
 @pytest.mark.parametrize("mpi", ["openmpi5", "openmpi4", "mpich"])
