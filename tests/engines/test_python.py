@@ -122,6 +122,7 @@ def test_the_users_own_sitecustomize_is_read_too_and_ours_is_no_folder_of_module
     (tmp_path / "sitecustomize.py").write_text("import builtins; builtins.own = __file__\n")
     code, said, error = run(f"print(own, {str(FOLDER)!r} in sys.path, end=' ')", more=str(tmp_path))
     assert (code, said, error) == (0, f"{tmp_path}/sitecustomize.py False finalize ", "")
+    assert run("sys.exit(17)", more=str(tmp_path))[:2] == (17, "")
 
 
 def test_without_site_nothing_of_this_happens() -> None:

@@ -40,6 +40,9 @@ OPEN_MPI: Final[Mapping[str, int]] = _table(
     _2="mca gmca omca gomca prtemca gprtemca pmixmca gpmixmca set-env prepend-env append-env",
 )
 
+# With these the user wants the other ranks to go on when one fails.
+SURVIVING: Final = ("with-ft", "enable-recovery", "continuous", "disable-auto-cleanup")
+
 HYDRA: Final[Mapping[str, int]] = _table(
     _0="""h help info version V v verbose genvall genvnone envall envnone enable-x disable-x rr profile
         l prepend-rank disable-auto-cleanup disable-hostname-propagation pmi-port skip-launch-node

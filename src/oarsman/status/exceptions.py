@@ -1,4 +1,6 @@
-"""Ranks that raised an exception and have not ended: MPI's shutdown waits for the others, and they for such a rank."""
+"""Ranks that raised an exception and have not ended: MPI's shutdown waits for the others, and they for such a rank. And
+what was wrong with ranks (`silence`, too) before a job was ended from outside.
+"""
 
 from __future__ import annotations
 

@@ -25,18 +25,14 @@ class _Exit(SystemExit):
         try:
             sys._getframe(1)
         except ValueError:
-            _rank.code = _of_process(code)
+            _ended_with.append(_of_process(code))
         return code
 
     def __reduce__(self):  # another process may not know this class
         return SystemExit, self.args
 
 
-class _Rank(object):
-    code = 0  # what sys.exit has ended this process with
-
-
-_rank = _Rank()
+_ended_with = [0]  # and what sys.exit has ended this process with
 
 
 def _begin():
@@ -66,7 +62,7 @@ def _begin():
     _Exit.__module__ = "builtins"
 
     def leave():
-        code = 1 if _ended_by_exception() else _rank.code
+        code = 1 if _ended_by_exception() else _ended_with[-1]
         if code and os.getpid() == process and _waits_for_others():
             for stream in (sys.stdout, sys.stderr):
                 try:
@@ -108,6 +104,7 @@ def _step_aside():
     here = os.path.dirname(__file__)
     sys.path[:] = [folder for folder in sys.path if folder != here]
     own = sys.modules.pop("sitecustomize")
+    sys.modules["oarsman_sitecustomize"] = own  # Python 2 empties a module that nobody has any more
     try:
         import sitecustomize  # noqa: F401
     except ImportError:

@@ -19,7 +19,7 @@ from oarsman.engines.kube.objects.common import KubeOptions, Object, host, owned
 from oarsman.engines.kube.objects.preparation import PodPreparation
 from oarsman.job import mpi
 from oarsman.job.job import Job, Transport
-from oarsman.job.launch_options import LAUNCHERS
+from oarsman.job.launch_options import LAUNCHERS, SURVIVING
 
 MPIRUN: Final = "mpirun.sh"
 _EVERYWHERE: Final = ("passwd.sh", "barrier.sh", "launch.sh")
@@ -94,5 +94,5 @@ def _with_options(text: str) -> str:
     for option, count in LAUNCHERS["mpirun"].items():
         words[count].append(option)
     shebang, _, rest = text.partition("\n")
-    tables = (f"{name}='{' '.join(sorted(words[count]))}'\n" for count, name in enumerate(("alone", "one", "two")))
-    return "".join((shebang, "\n", *tables, rest))
+    tables = [f"{name}='{' '.join(sorted(words[count]))}'\n" for count, name in enumerate(("alone", "one", "two"))]
+    return "".join((shebang, "\n", *tables, f"surviving='{' '.join(SURVIVING)}'\n", rest))

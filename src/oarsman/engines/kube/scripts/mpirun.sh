@@ -1,7 +1,8 @@
 #!/bin/sh
 # mpirun.sh [LAUNCHER] WORDS...: in the place of mpirun and its kin on the launcher's PATH: the same line, with rank.sh before
 # each program. A line that is not understood is started as it is.
-# Before this text stand alone, one and two: the options that are followed by so many words.
+# Before this text stand alone, one and two: the options that are followed by so many words; and surviving: those with which
+# the other ranks may go on when one fails.
 # shellcheck disable=SC2154
 run=/run/oarsman etc=/etc/mpi
 case ${0##*/} in mpirun.sh) launcher=$1; shift ;; *) launcher=${0##*/} ;; esac
@@ -16,11 +17,11 @@ esac
 
 hosts='' file='' elsewhere='' plain='' survives=''
 take() { # take OPTION VALUE
+    case " $surviving " in *" $1 "*) survives='~' ;; esac
     case $1 in
     host | hosts | H) hosts=$hosts,$2 ;;
     hostfile | machinefile | machine | default-hostfile | f) [ "$2" = "$etc/hostfile" ] || file=$2 ;;
     rankfile | rf | rankmap | add-host | add-hostfile | order-nodes | hosts-group | nolocal | dvm | dvm-uri) elsewhere=yes ;;
-    with-ft | enable-recovery | continuous | disable-auto-cleanup) survives='~' ;;
     # the program is not in these words, or is looked for or started in a way of its own
     path | app | configfile | preload-binary | s | index-argv-by-rank | xterm | tv | gdb | debugger | debug | gtool | gtoolfile) plain=yes ;;
     esac

@@ -16,15 +16,13 @@ from collections.abc import Sequence
 from oarsman.engines.hosts.core import process
 from oarsman.engines.hosts.core.messages import CALLS, GiveInput, RankMessage, WorldStarted, connect
 from oarsman.job import launch
+from oarsman.job.launch_options import SURVIVING
 
 # With these mpirun itself decides what the output looks like, so it has to see it.
 SHAPES_OUTPUT = (
     *("tag-output", "timestamp-output", "output", "output-filename", "xml", "merge-stderr-to-stdout"),  # Open MPI
     *("l", "prepend-rank", "prepend-pattern", "outfile-pattern", "errfile-pattern"),  # Hydra
 )
-
-# With these the user wants the other ranks to go on when one fails.
-_SURVIVES = ("with-ft", "enable-recovery", "continuous", "disable-auto-cleanup")
 
 # With these the user says which rank has the input, and mpirun itself hands it on.
 SHARES_INPUT = ("stdin", "s")
@@ -52,7 +50,7 @@ def has(options: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def survives(options: Sequence[str]) -> bool:
-    return any(option.lstrip("-") in _SURVIVES for option in options)
+    return any(option.lstrip("-") in SURVIVING for option in options)
 
 
 def streams_to_pass(options: Sequence[str]) -> str:
